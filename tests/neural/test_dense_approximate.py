@@ -71,8 +71,8 @@ def test_approximate_search_caches_its_index_and_gives_exact_scores(tmp_path, ow
 @pytest.mark.parametrize(("algorithm", "linked"), [("PCA8,HNSW8", 3), ("IVF4,Flat", 1)])
 def test_a_graph_of_faiss_is_linked_by_as_many_threads_as_search(tmp_path, own_cache, monkeypatch, algorithm, linked):
     threads: list[int | None] = []
-    held = ann.FaissThreads
-    monkeypatch.setattr(ann, "FaissThreads", lambda count: threads.append(count) or held(count))
+    held = ann.faiss_threads
+    monkeypatch.setattr(ann, "faiss_threads", lambda count: threads.append(count) or held(count))
     index = Index.build(made_docs(200), tmp_path / "x")
     index.encode(Hashed())
     index.dense(Hashed(), algorithm=algorithm, threads=3).search("w1")

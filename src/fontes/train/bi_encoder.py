@@ -13,7 +13,6 @@ from pydantic import Field
 from ..core.errors import ParameterError
 from ..core.progress import ProgressCallback
 from ..core.values import Doc
-from ..core.work import work
 from ..neural.encoders import ChunkedEncoder, Encoder, SentenceEncoder, TransformerEncoder
 from ..neural.encoders.base import encoder_in
 from ..neural.encoders.trainable import trainable
@@ -82,8 +81,7 @@ def train_bi_encoder(
     """
     settings = settings or BiEncoderSettings()
     fit_of = partial(_fit, encoder, settings)
-    with work(progress=progress):
-        return train_encoder(fit_of, "a bi-encoder", examples, output, settings, validation, overwrite)
+    return train_encoder(fit_of, "a bi-encoder", examples, output, settings, validation, overwrite, progress)
 
 
 def _fit(

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +63,7 @@ class CalibrationSettings(Settings):
     rel: int = Field(default=1, gt=0)
     seed: int = Field(default=0, ge=0, lt=2**31)
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, **settings: object) -> None:
         super().__init__(**settings)
         if self.map is not None and self.map not in MAPS:
             raise ParameterError(f"map must be {', '.join(MAPS[:-1])} or {MAPS[-1]}, not {self.map!r}")
@@ -105,7 +104,7 @@ class CalibrationTraining:
         """Expected calibration error on the topics from which the map has not learned."""
         return self.reliability.ece
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values, for JSON."""
         names = ("chosen", "losses", "ece", "promises", "topics", "learned", "units", "unjudged", "seconds")
         return {
@@ -142,7 +141,7 @@ class CalibrationValidation:
     reliability: Reliability
     chosen: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values, for JSON."""
         return {"chosen": list(self.chosen), "reliability": self.reliability.to_dict()}
 

@@ -9,7 +9,6 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ..core.progress import ProgressCallback
-from ..core.work import work
 from ..neural.late import ColBERT
 from ..neural.late.trainable import fill_of, trainable
 from .encoder_fit import EncoderSettings, SearchValidation, encoder_fit, start_of, train_encoder
@@ -65,8 +64,7 @@ def train_colbert(
     """
     settings = settings or ColBERTSettings()
     fit_of = partial(_fit, encoder, settings)
-    with work(progress=progress):
-        return train_encoder(fit_of, "a late-interaction model", examples, output, settings, validation, overwrite)
+    return train_encoder(fit_of, "a late-interaction model", examples, output, settings, validation, overwrite, progress)
 
 
 def _fit(encoder: ColBERT | str | Path, settings: ColBERTSettings, split: TrainingSplit[Any], search: SearchValidation) -> Fit:

@@ -6,7 +6,7 @@ Imports torch and sentence-transformers: import it inside functions only.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from ..neural.late.maxsim import maxsim
 from .dual_encoder import DualEncoderLoss
 
 if TYPE_CHECKING:
+    from sentence_transformers import MultiVectorEncoder
+
     from .encoder_fit import Scores
 
 
@@ -44,10 +46,10 @@ class ColBERTLoss(DualEncoderLoss):
         return torch.stack([similarities.sum(dim=1) for similarities in best])
 
 
-def maxsims(model: Any) -> Scores:
+def maxsims(model: MultiVectorEncoder) -> Scores:
     """Return a function that scores queries and documents by the sum of best similarities."""
 
-    def vectors(encode: Any, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+    def vectors(encode: Callable[..., list[Tensor]], texts: Sequence[str]) -> list[NDArray[np.float32]]:
         return [
             np.asarray(encoded, np.float32) for encoded in encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
         ]

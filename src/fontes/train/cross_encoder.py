@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -12,11 +12,9 @@ from ..core.errors import ParameterError
 from ..core.progress import ProgressCallback
 from ..core.qrels import Qrels
 from ..core.run import Run
-from ..core.work import work
 from ..neural.models.hub import find_model
 from .examples import DISTILLED, Examples, TrainingSplit, check_teacher, training_split, unlearned
-from .runner.checkpoint_folder import check_output_folder
-from .runner.running import Fit, Training, check_training, run
+from .runner.running import Fit, Training, begin, run
 from .runner.settings import LAST, LOSS, FitSettings
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
@@ -66,9 +64,7 @@ def train_cross_encoder(
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or CrossEncoderSettings()
-    target = Path(output)
-    check_output_folder(target, overwrite)
-    check_training("training a cross-encoder")
+    target = begin(output, overwrite, "training a cross-encoder")
     split, candidates = reranker_split(examples, validation, settings)
     if settings.loss in DISTILLED:
         check_teacher(settings.loss, split.learned, split.validation)
@@ -99,8 +95,7 @@ def train_cross_encoder(
             **model.cut_of(split.learned),
         },
     )
-    with work(progress=progress):
-        return run(fit, settings, target, overwrite)
+    return run(fit, settings, target, overwrite, progress)
 
 
 def reranker_split(
@@ -179,7 +174,7 @@ and shuffled batches of 16, and its defaults: a learning rate of 2e-5 after 10,0
 evaluations, the last state. With 11,392 tweets there are 7,120 steps, in which the rate rises to 1.42e-5."""
 
 
-def settings_of(preset: str | None = None, **changes: Any) -> CrossEncoderSettings:
+def settings_of(preset: str | None = None, **changes: object) -> CrossEncoderSettings:
     """Return the settings of a preset, or the defaults, with changes; raise ParameterError for an unknown preset."""
     if preset is not None and preset not in PRESETS:
         raise ParameterError(f"there is no preset '{preset}'; there are {', '.join(PRESETS)}")

@@ -48,7 +48,7 @@ Spans = Callable[[str], list[tuple[int, int]]]
 
 
 def document_examples(
-    documents: Any,
+    documents: object,
     form: str | QuestionWriter = "title",
     negatives: Stage[Any, Any] | None = None,
     mining: Mining | None = None,

@@ -35,6 +35,9 @@ from .examples import Examples, LabelledPairs
 from .runner.running import Rows
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.model import BaseModel
+
     from .bi_encoder import BiEncoderSettings
     from .encoder_fit import EncoderSettings, Scores
 
@@ -126,7 +129,7 @@ class DualEncoderLoss(CachedLossMixin, nn.Module):
 
     output = "sentence_embedding"  # name of the model's output
 
-    def __init__(self, model: Any, settings: EncoderSettings) -> None:
+    def __init__(self, model: BaseModel, settings: EncoderSettings) -> None:
         super().__init__()
         self.model, self.settings = model, settings
         self.whole = has_static_embedding_input(model)
@@ -226,7 +229,7 @@ def divergence(scores: Tensor, targets: Tensor, is_labelled: Tensor) -> Tensor:
     return (log_targets.exp() * differences).sum(dim=1).mean()
 
 
-def tokens_of(model: Any, rows: Rows) -> frozenset[int] | None:
+def tokens_of(model: BaseModel, rows: Rows) -> frozenset[int] | None:
     """Return the ids of all tokens in rows, with prompts and padding; None for a model without a tokenizer of transformers."""
     tokenizer = model.tokenizer
     if not hasattr(tokenizer, "pad_token_id") or has_static_embedding_input(model):
@@ -241,7 +244,7 @@ def tokens_of(model: Any, rows: Rows) -> frozenset[int] | None:
     return frozenset(ids)
 
 
-def cut_of(model: Any, rows: Rows) -> dict[str, Any]:
+def cut_of(model: BaseModel, rows: Rows) -> dict[str, float]:
     """Return the token limit of the model, and the share of longer documents; empty without a limit."""
     if tokens_of(model, Rows()) is None or not (limit := model.max_seq_length):
         return {}
@@ -260,7 +263,7 @@ def relevant_texts(data: Iterable[Examples | LabelledPairs]) -> dict[str, frozen
     return {query: frozenset(relevant) for query, relevant in texts.items()}
 
 
-def cosines(model: Any) -> Scores:
+def cosines(model: SentenceTransformer) -> Scores:
     """Return a function that scores queries and documents by the inner product of their vectors."""
 
     def vectors(column: Sequence[str], prompt: str) -> NDArray[np.float32]:
@@ -287,7 +290,7 @@ def search_measure(
     return value
 
 
-def save(model: Any, folder: Path) -> None:
+def save(model: BaseModel, folder: Path) -> None:
     """Write a model of sentence-transformers to a folder."""
     tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
     if tokenizer is not None:  # otherwise its file would have the truncation and padding of the last batch
@@ -297,7 +300,7 @@ def save(model: Any, folder: Path) -> None:
         model.save_pretrained(str(folder), create_model_card=False)
 
 
-def restore(model: Any, folder: Path) -> None:
+def restore(model: BaseModel, folder: Path) -> None:
     """Load weights that `save` wrote to a folder."""
     with without_warnings():
         saved = type(model)(str(folder), device="cpu", **NO_CODE)

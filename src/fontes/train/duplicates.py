@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.values import Topic
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 SHINGLE = 5  # characters
 BATCH_SIZE = 1 << 11  # rows compared at once with all others
@@ -137,7 +140,7 @@ def near_pairs(texts: Sequence[str], near: float) -> list[tuple[int, int, float]
     bounds = np.concatenate(([0], np.cumsum(sizes)))
     sets = csr_array((np.ones(len(rows), dtype=np.int32), rows, bounds), shape=(len(texts), width))
 
-    def rarest(part: float) -> Any:
+    def rarest(part: float) -> csr_array:
         counts = sizes - np.ceil(part * sizes - 1e-9).astype(np.int64) + 1
         rare = np.arange(len(rows)) - np.repeat(bounds[:-1], sizes) < np.repeat(counts, sizes)
         ends = np.concatenate(([0], np.cumsum(np.minimum(counts, sizes))))
@@ -155,7 +158,7 @@ def near_pairs(texts: Sequence[str], near: float) -> list[tuple[int, int, float]
 
 
 def _verify_pairs(
-    sets: Any, sizes: NDArray[np.int64], a: NDArray[Any], b: NDArray[Any], near: float
+    sets: csr_array, sizes: NDArray[np.int64], a: NDArray[np.integer], b: NDArray[np.integer], near: float
 ) -> list[tuple[int, int, float]]:
     """Return the pairs of rows a[i] and b[i] of `sets` that have at least the similarity `near`."""
     pairs = []

@@ -16,11 +16,12 @@ from pydantic import Field
 
 from ..core.errors import InputError, ParameterError
 from ..core.part import Part
+from ..core.progress import ProgressCallback
 from ..core.qrels import Qrels
 from ..core.values import Topic, Topics, text_of
+from ..core.work import work
 from .examples import DISTILLED, Examples, LabelledPairs, TrainingSplit, check_teacher, passages_of, training_split
-from .runner.checkpoint_folder import check_output_folder
-from .runner.running import Fit, Rows, Training, check_training, run
+from .runner.running import Fit, Rows, Training, begin, run
 from .runner.settings import FitSettings
 
 if TYPE_CHECKING:
@@ -81,13 +82,12 @@ def train_encoder(
     settings: EncoderSettings,
     validation: object,
     overwrite: bool,
+    progress: ProgressCallback | None,
 ) -> Training:
     """Train an encoder of a kind, given its fit to training and validation data; see `train_bi_encoder`."""
-    target = Path(output)
-    check_output_folder(target, overwrite)
-    check_training(f"training {kind}")
-    search = SearchValidation.of(validation)
-    return run(fit_of(sides_of(examples, search, settings), search), settings, target, overwrite)
+    target, search = begin(output, overwrite, f"training {kind}"), SearchValidation.of(validation)
+    with work(progress=progress):
+        return run(fit_of(sides_of(examples, search, settings), search), settings, target, overwrite)
 
 
 def sides_of(examples: object, search: SearchValidation, settings: EncoderSettings) -> TrainingSplit[Any]:

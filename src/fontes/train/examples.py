@@ -121,11 +121,11 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
 
     @classmethod
     @abstractmethod
-    def _parse(cls, row: Mapping[str, Any], origin: str) -> T: ...
+    def _parse(cls, row: Mapping[str, object], origin: str) -> T: ...
 
     @staticmethod
     @abstractmethod
-    def _row(item: T) -> dict[str, Any]: ...
+    def _row(item: T) -> dict[str, object]: ...
 
     @staticmethod
     @abstractmethod
@@ -160,7 +160,7 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
         return f"{type(self).__name__}({len(self)})"
 
 
-def text_under(row: Mapping[str, Any], name: str, described: str, origin: str) -> str:
+def text_under(row: Mapping[str, object], name: str, described: str, origin: str) -> str:
     """Return `row[name]`; raise InputError unless it is a text. `of` follows the name in the error."""
     value = row.get(name)
     if not isinstance(value, str):
@@ -314,7 +314,7 @@ class Examples(TrainingSet[Example]):
         )
 
     @staticmethod
-    def _row(item: Example) -> dict[str, Any]:
+    def _row(item: Example) -> dict[str, object]:
         negatives = [_passage_row(negative) for negative in item.negatives]
         return {"topic": item.topic, "query": item.query, "positive": _passage_row(item.positive), "negatives": negatives}
 
@@ -370,7 +370,7 @@ def _passage(row: Mapping[str, Any], name: str, origin: str) -> Passage:
     return Passage(doc_id, text, None if score is None else float(score), rank)
 
 
-def _passage_row(passage: Passage) -> dict[str, Any]:
+def _passage_row(passage: Passage) -> dict[str, object]:
     score = {} if passage.score is None else {"score": float(passage.score)}
     rank = {} if passage.rank is None else {"rank": int(passage.rank)}
     return {"id": passage.id, "text": passage.text, **score, **rank}
@@ -449,11 +449,11 @@ class LabelledPairs(TrainingSet[LabelledPair]):
             raise InputError(f"{first} to {last}: {problem}")
 
     @classmethod
-    def _parse(cls, row: Mapping[str, Any], origin: str) -> LabelledPair:
+    def _parse(cls, row: Mapping[str, object], origin: str) -> LabelledPair:
         return _pair((text_under(row, FIRST, "", origin), text_under(row, SECOND, "", origin), row.get(LABEL)), origin)
 
     @staticmethod
-    def _row(item: LabelledPair) -> dict[str, Any]:
+    def _row(item: LabelledPair) -> dict[str, object]:
         label = int(item.label) if float(item.label).is_integer() else item.label
         return {FIRST: item.first, SECOND: item.second, LABEL: label}
 
@@ -474,7 +474,7 @@ def _pairs(example: Example) -> list[LabelledPair]:
     return [LabelledPair(example.query, text, label, example.source) for text, label in texts]
 
 
-def _pair(item: Any, origin: str) -> LabelledPair:
+def _pair(item: object, origin: str) -> LabelledPair:
     if isinstance(item, LabelledPair):
         return item
     match item:

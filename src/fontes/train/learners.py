@@ -84,7 +84,7 @@ class RankerSettings(Settings):
     near: float = Field(default=0.8, gt=0, le=1)
     seed: int = Field(default=0, ge=0, lt=2**31)
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, **settings: object) -> None:
         super().__init__(**settings)
         parse(self.measure)  # raises for an unknown one
 
@@ -185,11 +185,11 @@ class RankerCandidates:
         topics = {list(self.run.topics)[n] for n in np.unique(self.run.topic_numbers[rows]).tolist()}
         return RankerCandidates(with_topics(self.run, topics), self.qrels.only(topics), self.matrix[rows], self.grades[rows])
 
-    def ranked(self, scores: NDArray[Any]) -> Run:
+    def ranked(self, scores: NDArray[np.floating]) -> Run:
         """Return the candidates ordered by other scores, one for each row."""
         return self.run.with_scores(scores.astype(np.float32), {})
 
-    def value(self, scores: NDArray[Any], measure: Measure) -> float:
+    def value(self, scores: NDArray[np.floating], measure: Measure) -> float:
         """Return the mean of a measure over the judged topics, for the candidates ordered by these scores."""
         return float(measure_run(self.ranked(scores), self.qrels, [measure])[measure])
 
@@ -223,7 +223,7 @@ class Learner(ABC):
         """Return the model learned from all rows with the chosen parameter."""
 
 
-def learner_of(settings: RankerSettings, estimator: Any) -> Learner:
+def learner_of(settings: RankerSettings, estimator: object) -> Learner:
     """Return the learner of the settings, or of an estimator of scikit-learn.
 
     Raises:
@@ -288,7 +288,7 @@ class TreeLearner(Learner):
         sizes = [rows.stop - rows.start for rows in data.slices]
         return self._library.Dataset(data.matrix, data.grades, group=sizes, params={"verbosity": -1}, free_raw_data=False)
 
-    def _parameters(self, data: RankerCandidates, settings: RankerSettings) -> dict[str, Any]:
+    def _parameters(self, data: RankerCandidates, settings: RankerSettings) -> dict[str, object]:
         return {
             "objective": "lambdarank",
             "metric": "None",
@@ -477,7 +477,7 @@ class EstimatorLearner(Learner):
         ParameterError: The estimator is not an unfitted linear model of scikit-learn.
     """
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: object) -> None:
         if isinstance(estimator, type) or not type(estimator).__module__.startswith(LINEAR_MODULES):
             raise ParameterError(_refusal(estimator))
         self._estimator = estimator
@@ -490,7 +490,7 @@ class EstimatorLearner(Learner):
 
     def model(self, data: RankerCandidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
         base, scale = _sklearn("base"), Scale.of(data.matrix)
-        targets: Any = data.grades > 0 if base.is_classifier(self._estimator) else data.grades
+        targets: NDArray[np.generic] = data.grades > 0 if base.is_classifier(self._estimator) else data.grades
         fitted = base.clone(self._estimator).fit(scale.apply(data.matrix), targets)
         weights = np.asarray(getattr(fitted, "coef_", np.zeros(0)), dtype=np.float64)
         if weights.size != data.matrix.shape[1] or not hasattr(fitted, "intercept_"):
@@ -498,7 +498,7 @@ class EstimatorLearner(Learner):
         return scale.model(weights.ravel(), float(np.ravel(fitted.intercept_)[0]))
 
 
-def _refusal(estimator: Any) -> str:
+def _refusal(estimator: object) -> str:
     name = getattr(estimator, "__name__", type(estimator).__name__)
     return (
         f"{name} is no unfitted linear model of scikit-learn, whose weights can be kept as an array; take one such as Ridge() "

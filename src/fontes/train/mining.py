@@ -389,7 +389,7 @@ class Mined:
     """
 
     examples: Examples
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     total: int
     unit: str
     left_out: Mapping[str, int]
@@ -421,7 +421,7 @@ class Mined:
         """Number of groups by number of negatives, from the most negatives to the fewest."""
         return dict(sorted(Counter(len(example.negatives) for example in self.examples).items(), reverse=True))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the statistics as plain values, for JSON."""
         kinds = Counter(pair.kind for pair in self.duplicates)
         present = [rank for rank in self.positive_ranks if rank]
@@ -489,7 +489,7 @@ class Tally:
         self.positive_ranks.append(positive)
         self.negative_ranks += negatives
 
-    def mined(self, examples: Sequence[Example], settings: Mapping[str, Any]) -> Mined:
+    def mined(self, examples: Sequence[Example], settings: Mapping[str, object]) -> Mined:
         """Return the examples with the counts; raise InputError if there are none."""
         left_out = {reason: self.left_out[reason] for reason in REASONS if self.left_out[reason]}
         if not examples:

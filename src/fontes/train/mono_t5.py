@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from ..core.progress import ProgressCallback
 from ..core.qrels import Qrels
 from ..core.run import Run
-from ..core.work import work
-from ..measures import evaluate
-from ..neural.models.compute import batch_tokens, in_batches
 from ..neural.models.hub import find_model
 from ..neural.rerank.monot5 import KIND, MonoT5Model
-from ..rerank.reranker import Reranker
 from .cross_encoder import reranker_split
+from .current import CurrentReranker
 from .examples import Example, passages_of
-from .runner.checkpoint_folder import check_output_folder
-from .runner.running import Fit, Rows, Training, check_training, run
+from .runner.running import Rows, Training, begin, run
 from .runner.settings import FitSettings
 from .seq2seq import Seq2SeqModel
 
@@ -82,27 +75,15 @@ def train_mono_t5(
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or MonoT5Settings()
-    target = Path(output)
-    check_output_folder(target, overwrite)
-    check_training("training a MonoT5")
+    target = begin(output, overwrite, "training a MonoT5")
     split, candidates = reranker_split(examples, validation, settings)
 
-    folder = find_model(base, KIND)
-    model = TrainableMonoT5(folder, settings)
-    fit = Fit(
-        kind=KIND,
-        base=str(base),
-        folder=folder,
-        model=model.network,
-        trainer="Seq2SeqTrainer",
-        loss=None,
+    model = TrainableMonoT5(find_model(base, KIND), settings)
+    fit = model.fit(
+        str(base),
         train=model.rows(split.learned),
         validation=model.rows(split.validation or ()),
         measure=candidates and model.measure(*candidates),
-        save=model.save,
-        restore=model.restore,
-        collator=model.collator,
-        counted=model.counted,
         identity=split.hashes,
         facts={
             **split.counts,
@@ -110,8 +91,7 @@ def train_mono_t5(
             **model.cut_of(split.learned),
         },
     )
-    with work(progress=progress):
-        return run(fit, settings, target, overwrite)
+    return run(fit, settings, target, overwrite, progress)
 
 
 class TrainableMonoT5(Seq2SeqModel):
@@ -119,7 +99,7 @@ class TrainableMonoT5(Seq2SeqModel):
 
     def __init__(self, folder: Path, settings: MonoT5Settings) -> None:
         self._model = MonoT5Model(folder, (settings.true, settings.false))
-        super().__init__(self._model.network, self._model.tokenizer, KIND, settings)
+        super().__init__(folder, self._model.network, self._model.tokenizer, KIND, settings)
         self._settings = settings
         self._max_length = settings.max_length or MAX_LENGTH
 
@@ -131,7 +111,7 @@ class TrainableMonoT5(Seq2SeqModel):
         inputs = self._model.inputs([(example.query, passage.text) for example, passage in pairs], self._max_length)
         return self.rows_of(inputs, [true if passage is example.positive else false for example, passage in pairs])
 
-    def cut_of(self, examples: Iterable[Example]) -> dict[str, Any]:
+    def cut_of(self, examples: Iterable[Example]) -> dict[str, float]:
         """Return the token limit of a pair, and the share of longer pairs."""
         pairs = [(example.query, passage.text) for example in examples for passage in passages_of(example)]
         whole = self._model.inputs(pairs, max_length=2**31)
@@ -140,26 +120,6 @@ class TrainableMonoT5(Seq2SeqModel):
 
     def measure(self, run: Run, qrels: Qrels) -> Callable[[], float]:
         """Return a function that reranks a run with the current model and measures it."""
-        measure = self._settings.measure
-        stage = _CurrentModel(self._model, self._max_length)
-        return lambda: float(evaluate(stage(run), qrels, measure)[measure])
-
-
-@dataclass(frozen=True)
-class _CurrentModel(Reranker):
-    model: MonoT5Model = field(repr=False)
-    max_length: int
-
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-        inputs = self.model.inputs(pairs, self.max_length)
-
-        def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            scores: NDArray[np.float32] = self.model.logits(self.model.network, [inputs[i] for i in batch]).cpu().numpy()
-            return scores
-
-        tokens = batch_tokens(None, self.model.network.device.type)
-        return np.asarray(in_batches(self.model.lengths(inputs), tokens, work, unit="pairs"), np.float32)
-
-    @property
-    def fingerprint(self) -> str:
-        return "in training"
+        model, inputs_of = self._model, partial(self._model.inputs, max_length=self._max_length)
+        stage = CurrentReranker(model.network, inputs_of, model.lengths, partial(model.logits, model.network))
+        return stage.measured(run, qrels, self._settings.measure)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +14,22 @@ import numpy as np
 import sentence_transformers
 import torch
 import transformers
-from numpy.typing import NDArray
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss, LambdaLoss, ListNetLoss
 
 from ..core.errors import InputError
 from ..core.qrels import Qrels
 from ..core.run import Run
-from ..measures import evaluate
-from ..neural.models.compute import batch_tokens, in_batches, set_dropout
+from ..neural.models.compute import set_dropout
 from ..neural.models.hub import NO_CODE, model_errors, quiet, without_warnings
 from ..neural.rerank.crossencoder import is_headless, logits_of
-from ..rerank.reranker import Reranker
+from .current import CurrentReranker
+from .dual_encoder import restore
 from .examples import DISTILLED, Example, passages_of
 from .runner.running import Rows
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from .cross_encoder import CrossEncoderSettings
 
 PADDING_MULTIPLE = 8  # batches are padded to a multiple of this many tokens
@@ -58,8 +58,7 @@ class PairModel:
         self._processing = self.network[0].processing_kwargs
         if (self.network.max_seq_length or 0) % PADDING_MULTIPLE == 0:
             self.network[0].processing_kwargs = {**self._processing, "text": {"pad_to_multiple_of": PADDING_MULTIPLE}}
-        if settings.dropout is not None:
-            set_dropout(self.network, settings.dropout)
+        set_dropout(self.network, settings.dropout)
         if (labels := self.network.num_labels) != 1:
             raise InputError(f"{folder} has {labels} labels; training starts from a model with one, or from an encoder")
 
@@ -79,7 +78,7 @@ class PairModel:
         ends = np.cumsum([len(group["documents"]) for group in groups]).tolist()
         return Rows(groups, [max(lengths[start:end]) for start, end in zip([0, *ends], ends, strict=False)])
 
-    def cut_of(self, examples: Sequence[Example]) -> dict[str, Any]:
+    def cut_of(self, examples: Sequence[Example]) -> dict[str, float]:
         """Return the token limit of a pair, and the share of longer pairs; empty without a limit."""
         pairs = [(example.query, passage.text) for example in examples for passage in passages_of(example)]
         if not pairs or not (limit := self.network.max_seq_length):
@@ -88,7 +87,7 @@ class PairModel:
         cut = sum(len(ids) > limit for ids in encoded["input_ids"])
         return {"tokens_read": int(limit), "pairs_cut": round(cut / len(pairs), 6)}
 
-    def loss(self) -> Any:
+    def loss(self) -> torch.nn.Module:
         """Return the loss that the settings name."""
         settings = self._settings
         if settings.loss == "bce":
@@ -101,9 +100,13 @@ class PairModel:
 
     def measure(self, run: Run, qrels: Qrels) -> Callable[[], float]:
         """Return a function that reranks a run with the current model and measures it."""
-        measure = self._settings.measure
-        stage = _CurrentModel(self.network)
-        return lambda: float(evaluate(stage(run), qrels, measure)[measure])
+
+        def lengths(pairs: Sequence[tuple[str, str]]) -> list[int]:
+            encoded = self.network.tokenizer(*map(list, zip(*pairs, strict=True)), truncation="longest_first")
+            return list(map(len, encoded["input_ids"]))
+
+        stage = CurrentReranker(self.network, list, lengths, lambda pairs: logits_of(self.network, pairs))
+        return stage.measured(run, qrels, self._settings.measure)
 
     def save(self, folder: Path) -> None:
         """Write the model to a folder."""
@@ -113,9 +116,7 @@ class PairModel:
 
     def restore(self, folder: Path) -> None:
         """Load weights from a folder."""
-        with without_warnings():
-            loaded = sentence_transformers.CrossEncoder(str(folder), device="cpu", **NO_CODE)
-        self.network.load_state_dict(loaded.state_dict())
+        restore(self.network, folder)
 
     @contextmanager
     def _unpadded(self) -> Iterator[None]:
@@ -138,13 +139,13 @@ class PairModel:
         return [len(ids) for ids in encoded["input_ids"]]
 
 
-def _truncation_and_padding(tokenizer: Any) -> tuple[Any, Any]:
+def _truncation_and_padding(tokenizer: PreTrainedTokenizerBase) -> tuple[Any, Any]:
     """Return truncation and padding of a fast tokenizer; (None, None) for other tokenizers."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     return (backend.truncation, backend.padding) if backend is not None else (None, None)
 
 
-def _set_truncation_and_padding(tokenizer: Any, cuts: tuple[Any, Any]) -> None:
+def _set_truncation_and_padding(tokenizer: PreTrainedTokenizerBase, cuts: tuple[Any, Any]) -> None:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return
@@ -167,11 +168,17 @@ class _DistanceLoss(torch.nn.Module):
     labels (MarginMSE; Hofstätter et al. 2020).
     """
 
-    def __init__(self, model: Any, margin: float | None) -> None:
+    def __init__(self, model: sentence_transformers.CrossEncoder, margin: float | None) -> None:
         super().__init__()
         self.model, self.margin = model, margin
 
-    def forward(self, inputs: list[Any], labels: list[Any], prompt: Any = None, task: Any = None) -> Any:
+    def forward(
+        self,
+        inputs: tuple[list[str], list[list[str]]],
+        labels: list[torch.Tensor],
+        prompt: str | None = None,
+        task: str | None = None,
+    ) -> torch.Tensor:
         queries, groups = inputs
         pairs = [(query, text) for query, texts in zip(queries, groups, strict=True) for text in texts]
         tokens = self.model.preprocess(pairs, prompt=prompt, task=task)
@@ -182,24 +189,3 @@ class _DistanceLoss(torch.nn.Module):
             return torch.relu(self.margin - distances).mean()
         targets = torch.cat([group[0] - group[1:] for group in labels]).to(distances)
         return torch.square(distances - targets).mean()
-
-
-@dataclass(frozen=True)
-class _CurrentModel(Reranker):
-    network: Any = field(repr=False)
-
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-        tokenizer = self.network.tokenizer
-        queries, documents = map(list, zip(*pairs, strict=True))
-        lengths = [len(ids) for ids in tokenizer(queries, documents, truncation="longest_first")["input_ids"]]
-
-        def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            logits: NDArray[np.float32] = logits_of(self.network, [pairs[n] for n in batch.tolist()]).cpu().numpy()
-            return logits
-
-        tokens = batch_tokens(None, self.network.device.type)
-        return np.asarray(in_batches(lengths, tokens, work, unit="pairs"), np.float32)
-
-    @property
-    def fingerprint(self) -> str:
-        return "in training"

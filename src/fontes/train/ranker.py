@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class RankerTraining:
     run: Run
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values, for JSON."""
         names = ("chosen", "importance", "score", "before", "topics", "unjudged", "candidates", "relevant", "seconds")
         return {
@@ -122,7 +122,7 @@ class RankerValidation:
     folds: tuple[RankerFold, ...]
     run: Run
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values, for JSON."""
         folds = [{"chosen": fold.chosen, "score": fold.score, "topics": list(fold.topics)} for fold in self.folds]
         return {"measure": str(self.measure), "score": self.score, "before": self.before, "folds": folds}
@@ -146,7 +146,7 @@ def train_ranker(
     settings: RankerSettings | None = None,
     *,
     validation: tuple[Run, object] | None = None,
-    estimator: Any = None,
+    estimator: object = None,
     overwrite: bool = False,
     progress: ProgressCallback | None = None,
 ) -> RankerTraining:
@@ -251,7 +251,7 @@ def validate_ranker(
     settings: RankerSettings | None = None,
     *,
     folds: int = 5,
-    estimator: Any = None,
+    estimator: object = None,
     progress: ProgressCallback | None = None,
 ) -> RankerValidation:
     """Evaluate `train_ranker` by nested cross-validation, with all choices for a fold made on the other folds.

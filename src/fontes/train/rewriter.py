@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -14,15 +13,13 @@ from pydantic import Field
 from ..core.errors import InputError, ParameterError
 from ..core.progress import ProgressCallback
 from ..core.values import Topics
-from ..core.work import work
 from ..neural.models.base import token_ids
 from ..neural.models.hub import find_model, seq2seq
 from ..rewrite.canardt5 import KIND, context_ids, context_parts
 from ..rewrite.turns import conversation_of
 from ..storage.hashes import hash_json
 from ..tuning.folds import split_by
-from .runner.checkpoint_folder import check_output_folder
-from .runner.running import Fit, Rows, Training, check_training, run
+from .runner.running import Rows, Training, begin, run
 from .runner.settings import FitSettings
 from .seq2seq import Seq2SeqModel
 
@@ -62,35 +59,22 @@ def train_rewriter(
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or RewriterSettings()
-    target = Path(output)
-    check_output_folder(target, overwrite)
-    check_training("training a rewriter")
+    target = begin(output, overwrite, "training a rewriter")
     validation_topics = None if validation is None else Topics.read(validation)
     training_pairs, validation_pairs = conversation_split(Topics.read(topics), validation_topics, settings)
 
-    folder = find_model(base, KIND)
-    model = RewriterModel(folder, settings)
-    fit = Fit(
-        kind=KIND,
-        base=str(base),
-        folder=folder,
-        model=model.network,
-        trainer="Seq2SeqTrainer",
-        loss=None,
+    model = RewriterModel(find_model(base, KIND), settings)
+    fit = model.fit(
+        str(base),
         train=model.rows(training_pairs),
         validation=model.rows(validation_pairs),
-        save=model.save,
-        restore=model.restore,
-        collator=model.collator,
-        counted=model.counted,
         identity={"topics": hash_of(training_pairs), "validation": hash_of(validation_pairs)},
         facts={
             "conversations": len(conversations(training_pairs)),
             "conversations_validated": len(conversations(validation_pairs)),
         },
     )
-    with work(progress=progress):
-        return run(fit, settings, target, overwrite)
+    return run(fit, settings, target, overwrite, progress)
 
 
 class RewriterSettings(FitSettings):
@@ -121,7 +105,7 @@ class RewriterSettings(FitSettings):
     statements: bool = False
     limit: int | None = Field(default=None, gt=0)
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, **settings: object) -> None:
         super().__init__(**settings)
         if self.by_measure:
             raise ParameterError(f"best must be 'loss' or 'last' for a rewriter, not '{self.best}'")
@@ -188,7 +172,7 @@ class RewriterModel(Seq2SeqModel):
     """Encoder-decoder in float32 on the CPU, made from the base in a folder."""
 
     def __init__(self, folder: Path, settings: RewriterSettings) -> None:
-        super().__init__(*seq2seq(folder, KIND), KIND, settings)
+        super().__init__(folder, *seq2seq(folder, KIND), KIND, settings)
         self._settings = settings
 
     def rows(self, pairs: Sequence[RewritePair]) -> Rows:

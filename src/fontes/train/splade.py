@@ -6,12 +6,11 @@ import math
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from ..core.progress import ProgressCallback
-from ..core.work import work
 from ..neural.models.base import token_ids
 from ..neural.models.hub import tokenizer_in
 from ..neural.sparse import Splade
@@ -19,6 +18,9 @@ from ..neural.sparse.trainable import STATIC_NAME, checkpoint_of, is_headless, t
 from .encoder_fit import EncoderSettings, SearchValidation, encoder_fit, start_of, train_encoder
 from .examples import Examples, TrainingSplit, passages_of
 from .runner.running import Fit, Training
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 BASE = "rasyosef/splade-tiny"
 STATIC_RATE = 1e-3  # learning rate of static weights of queries, as in the examples of sentence-transformers
@@ -75,8 +77,7 @@ def train_splade(
     """
     settings = settings or SpladeSettings()
     fit_of = partial(_fit, encoder, settings)
-    with work(progress=progress):
-        return train_encoder(fit_of, "a learned sparse encoder", examples, output, settings, validation, overwrite)
+    return train_encoder(fit_of, "a learned sparse encoder", examples, output, settings, validation, overwrite, progress)
 
 
 def _fit(encoder: Splade | str | Path, settings: SpladeSettings, split: TrainingSplit[Any], search: SearchValidation) -> Fit:
@@ -106,7 +107,7 @@ def _fit(encoder: Splade | str | Path, settings: SpladeSettings, split: Training
     )
 
 
-def _initial_weights(examples: Examples, tokenizer: Any) -> dict[str, float]:
+def _initial_weights(examples: Examples, tokenizer: PreTrainedTokenizerBase) -> dict[str, float]:
     """Return the initial query weight of each token, its idf in the documents: ln(1 + (N - df + .5) / (df + .5))."""
     texts = sorted({passage.text for example in examples for passage in passages_of(example)})
     df = Counter(token for ids in token_ids(tokenizer, texts, special=False) for token in set(ids))

@@ -5,8 +5,8 @@ Imports torch and sentence-transformers: import it inside functions only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from torch import Tensor
 from .dual_encoder import DualEncoderLoss
 
 if TYPE_CHECKING:
+    from sentence_transformers import SparseEncoder
+
     from .encoder_fit import Scores
     from .splade import SpladeSettings
 
@@ -29,7 +31,7 @@ class SpladeLoss(DualEncoderLoss):
         queries: Whether queries are penalized.
     """
 
-    def __init__(self, model: Any, settings: SpladeSettings, queries: bool = True) -> None:
+    def __init__(self, model: SparseEncoder, settings: SpladeSettings, queries: bool = True) -> None:
         super().__init__(model, settings)
         self._document_flops, self._query_flops = settings.document_flops, settings.query_flops if queries else 0.0
         self._warm_up = settings.flops_warm_up
@@ -49,10 +51,10 @@ def flops(weights: Tensor) -> Tensor:
     return weights.mean(dim=0).square().sum()
 
 
-def products(model: Any) -> Scores:
+def products(model: SparseEncoder) -> Scores:
     """Return a function that scores queries and documents by the inner product of their weights."""
 
-    def weights(encode: Any, texts: Sequence[str]) -> sparse.csr_array:
+    def weights(encode: Callable[..., Tensor], texts: Sequence[str]) -> sparse.csr_array:
         rows = encode(list(texts), show_progress_bar=False, convert_to_sparse_tensor=True, save_to_cpu=True).coalesce()
         return sparse.csr_array((rows.values().float().numpy(), rows.indices().numpy()), shape=tuple(rows.shape))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..core.errors import InputError, ParameterError
 from ..core.qrels import Qrels
@@ -85,7 +85,7 @@ class Leakage:
         shared = (topic_id for _, test in self.documents.values() for topic_id in test)
         return frozenset([*(pair.id for pair in (*self.same, *self.near)), *shared])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values, for JSON."""
         return {
             "train": self.train,
@@ -146,7 +146,7 @@ class Split:
         for name, side in (("train", self.train), ("test", self.test)):
             side.save(directory, name)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return topic ids of both sides and the report as plain values, for JSON."""
         return {
             "train": list(self.train.topics),
@@ -335,5 +335,5 @@ def _count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _json_pair(pair: Duplicate) -> dict[str, Any]:
+def _json_pair(pair: Duplicate) -> dict[str, object]:
     return {"id": pair.id, "of": pair.of, "kind": pair.kind, "similarity": round(pair.similarity, 4)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -13,16 +13,18 @@ from pydantic import Field
 from ..core.errors import InputError, ParameterError
 from ..core.progress import ProgressCallback
 from ..core.values import Topic, Topics
-from ..core.work import work
 from ..neural.models.hub import NO_CODE, find_model, model_errors, quiet, without_warnings
 from ..rewrite.quretec import RELEVANT, THRESHOLD, Pieces, QuReTeC, positions_of
 from ..rewrite.terms import Labels, TermScores, history_of, term_scores, words_of
 from ..rewrite.turns import conversation_of, utterance
 from ..storage.hashes import hash_json
 from ..tuning.folds import drawn
-from .runner.checkpoint_folder import check_output_folder
-from .runner.running import Fit, Rows, Training, check_training, run
+from .runner.running import Fit, Rows, Training, begin, run
 from .runner.settings import FitSettings
+
+if TYPE_CHECKING:
+    import transformers
+    from torch import Tensor
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 KIND = "term classifier"
@@ -102,9 +104,7 @@ def train_terms(
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or TermSettings()
-    target = Path(output)
-    check_output_folder(target, overwrite)
-    check_training()
+    target = begin(output, overwrite)
     topics = Topics.read(topics)
     sides = topic_split(topics, settings)
     folder = find_model(base, "encoder")
@@ -128,8 +128,7 @@ def train_terms(
         minutes=settings.minutes,
         facts={"topics": len(topics), "topics_validated": len(sides.validation), "topics_held_out": len(sides.held_out)},
     )
-    with work(progress=progress):
-        return run(fit, settings, target, overwrite)
+    return run(fit, settings, target, overwrite, progress)
 
 
 class TopicSplit(NamedTuple):
@@ -160,7 +159,7 @@ def topic_split(topics: Topics, settings: TermSettings) -> TopicSplit:
     return sides
 
 
-def _choose_threshold(model: TermModel, sides: TopicSplit, settings: TermSettings, folder: Path) -> dict[str, Any]:
+def _choose_threshold(model: TermModel, sides: TopicSplit, settings: TermSettings, folder: Path) -> dict[str, object]:
     """Save the threshold with the best F1 on the validation topics; return it with its scores, for the card."""
     stage = QuReTeC(folder, settings.answers, max_length=settings.max_length, precision="float32")
     labels = Labels(settings.analyzer)
@@ -195,7 +194,7 @@ class TermModel:
         labels = {0: "O", 1: RELEVANT}
         transformers.set_seed(settings.seed)
         with model_errors(f"the base {folder} cannot be read as an encoder"), without_warnings():
-            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder, **NO_CODE)
+            self.tokenizer: transformers.PreTrainedTokenizerBase = transformers.AutoTokenizer.from_pretrained(folder, **NO_CODE)
             self.network: Any = transformers.AutoModelForTokenClassification.from_pretrained(
                 folder,
                 **NO_CODE,
@@ -216,7 +215,7 @@ class TermModel:
         marks = [labels(topic, answers) for topic in topics]
         histories = [history_of(topic, answers) for topic in topics]
         turns = [words_of(utterance(topic)) for topic in topics]
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, list[int]]] = []
         inputs = self._pieces.inputs(histories, turns, self._settings.max_length)
         for encoded, marked in zip(inputs, marks, strict=True):
             row = {"input_ids": encoded.ids, "labels": [IGNORED] * len(encoded.ids)}
@@ -225,7 +224,7 @@ class TermModel:
             rows.append(row)
         return Rows(rows, [len(row["input_ids"]) for row in rows])
 
-    def loss(self, outputs: Any, labels: Any, num_items_in_batch: Any = None) -> Any:
+    def loss(self, outputs: Any, labels: Tensor, num_items_in_batch: object = None) -> Tensor:
         """Return the cross-entropy of a batch, with relevant words weighted."""
         import torch
 

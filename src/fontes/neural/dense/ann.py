@@ -10,7 +10,7 @@ import contextlib
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -134,7 +134,7 @@ class Faiss(Searcher):
         self.quantizers = self._seed()
         if (hnsw := self._hnsw()) is not None:
             hnsw.hnsw.efConstruction = EF_CONSTRUCTION
-        with FaissThreads(1 if hnsw is None else resources().threads):
+        with faiss_threads(1 if hnsw is None else resources().threads):
             try:
                 self._fill(embeddings)
             except RuntimeError as e:
@@ -178,7 +178,7 @@ class Faiss(Searcher):
     def candidates(self, queries: F32, limits: WalkLimits) -> tuple[F32, Integers]:
         """Return the nearest rows; `visits` is nprobe of an IVF index, efSearch of HNSW."""
         count, visits = limits.count, limits.visits
-        with FaissThreads(resources().threads):
+        with faiss_threads(resources().threads):
             ivf, graph = self._inner
             if ivf is not None:
                 enough = -(-2 * count * ivf.nlist // max(1, ivf.ntotal))  # lists with twice the rows
@@ -382,24 +382,16 @@ def _store(index: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> None:
         index.facts["bytes"] = (folder / FILE).stat().st_size
 
 
-class FaissThreads:
-    """Context with a number of FAISS threads (None: unchanged) that excludes other searches."""
-
-    __slots__ = ("_previous", "_threads")
-
-    def __init__(self, threads: int | None) -> None:
-        self._threads = threads
-
-    def __enter__(self) -> None:
-        _LOCK.acquire()
-        self._previous = _faiss().omp_get_max_threads()
-        if self._threads not in (None, self._previous):
-            _faiss().omp_set_num_threads(self._threads)
-
-    def __exit__(self, *_: object) -> None:
-        if self._threads not in (None, self._previous):
-            _faiss().omp_set_num_threads(self._previous)
-        _LOCK.release()
+@contextlib.contextmanager
+def faiss_threads(threads: int | None) -> Iterator[None]:
+    """A block with a number of FAISS threads (None: unchanged) that excludes other searches."""
+    with _LOCK:
+        previous = _faiss().omp_get_max_threads()
+        _faiss().omp_set_num_threads(threads or previous)
+        try:
+            yield
+        finally:
+            _faiss().omp_set_num_threads(previous)
 
 
 @cache

@@ -17,8 +17,8 @@ from ...core.work import reporter
 from ...storage.compiled import kernel
 from ..arrays import F32, I64, Integers
 from ..models.compute import ComputePrecision, Prepared
-from ..models.hub import library, model_errors, modules_of, read_json
-from ..models.modules import ModelSettings
+from ..models.hub import library, model_errors, read_json
+from ..models.modules import ModelSettings, modules_in
 from ..models.tokens import FILE, STATIC, StaticTokenizer
 from .architectures import NO_LIMIT
 from .base import unit
@@ -43,8 +43,8 @@ def static_module(folder: Path, fingerprint: str) -> Path | None:
             return folder if read_json(folder / "config.json", {}).get("model_type") == "model2vec" else None
         except InputError:  # the loader of the damaged model reports it
             return None
-    modules = modules_of(folder)
-    return modules[0][1] if [kind for kind, _ in modules] in MODULES else None
+    modules = modules_in(folder)
+    return modules[0].folder if [module.kind for module in modules] in MODULES else None
 
 
 @lru_cache(maxsize=256)
@@ -89,7 +89,7 @@ class StaticModel:
             config: dict[str, Any] = read_json(folder / "config.json", {})
             self._normalized, length = bool(config.get("normalize")), config.get("max_length", MAX_TOKENS)
         else:
-            self._normalized, length = len(modules_of(folder)) > 1 if normalized is None else normalized, None
+            self._normalized, length = len(modules_in(folder)) > 1 if normalized is None else normalized, None
         self._table = tensors["embeddings" if model2vec else "embedding.weight"].astype(np.float32, copy=False)
         self._mapping, weights = tensors.get("mapping"), tensors.get("weights")
         self._weights = None if weights is None else weights.astype(np.float32, copy=False)

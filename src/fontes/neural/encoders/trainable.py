@@ -43,8 +43,7 @@ def trainable(encoder: object, *, dropout: float | None = None) -> SentenceTrans
     model: SentenceTransformer = _of_sentences(encoder) if isinstance(encoder, SentenceEncoder) else _of_transformer(encoder)
     if getattr(model.tokenizer, "padding_side", "right") != "right":
         model.tokenizer.padding_side = "right"
-    if dropout is not None:
-        set_dropout(model, dropout)
+    set_dropout(model, dropout)
     return model.float()
 
 

@@ -14,7 +14,7 @@ from ...core.work import unreported
 from ..arrays import F32, Indices
 from ..models.base import token_ids
 from ..models.compute import padded, prepare_module
-from ..models.hub import NO_CODE, library, model_errors, quiet, read_json
+from ..models.hub import library, read_json, tokenizer_in
 from . import architectures
 from .base import PretrainedEncoder, sample_ids
 
@@ -110,7 +110,7 @@ class TransformerModel:
     """A model of transformers with its tokenizer, ready to run."""
 
     def __init__(self, name: str, folder: Path, attention: str, features: int, precision: str, device: str) -> None:
-        transformers = library("transformers", "TransformerEncoder")
+        library("transformers", "TransformerEncoder")
         library("torch", "TransformerEncoder")
         from ..models.bert import backbone, try_plain
 
@@ -121,8 +121,7 @@ class TransformerModel:
         else:
             module = architectures.load(folder, name)
             vocabulary, limit = module.config.vocab_size, architectures.install_attention(module, attention, features)
-        with model_errors(f"transformers finds no tokenizer in the model {name}"), quiet():
-            self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
+        self.tokenizer = tokenizer_in(folder, f"transformers finds no tokenizer in the model {name}")
         self.padding: int = self.tokenizer.pad_token_id or 0
         self.limit = limit or architectures.NO_LIMIT
         self.name = name

@@ -28,12 +28,12 @@ from ..models.hub import (
     library,
     load_once,
     model_errors,
-    modules_of,
     read_json,
     tensors,
     tokenizer_in,
     without_warnings,
 )
+from ..models.modules import Module, modules_in
 from .pooling import pooled, token_groups
 
 if TYPE_CHECKING:
@@ -103,12 +103,12 @@ class ColBERTCheckpoint:
     def of(cls, folder: Path) -> ColBERTCheckpoint:
         """Read the configuration of a folder; raise InputError if it has no transformer."""
         if (folder / "modules.json").is_file():
-            modules = modules_of(folder)
-            backbone = next((path for kind, path in modules if kind.endswith("Transformer")), None)
+            modules = modules_in(folder)
+            backbone = next((module.folder for module in modules if module.kind.endswith("Transformer")), None)
             if backbone is None:
                 raise InputError(f"{folder} has no transformer among its modules, which token vectors need")
-            dense = tuple(path for kind, path in modules if kind == "Dense")
-            if any(kind == MASK for kind, _ in modules):
+            dense = tuple(module.folder for module in modules if module.kind == "Dense")
+            if any(module.kind == MASK for module in modules):
                 return cls(backbone, dense, _multi_vector(folder, backbone, modules))
             if dense:
                 return cls(backbone, dense, _pylate(folder))
@@ -158,18 +158,18 @@ def _pylate(folder: Path) -> TokenSettings:
     )
 
 
-def _multi_vector(folder: Path, backbone: Path, modules: Sequence[tuple[str, Path]]) -> TokenSettings:
+def _multi_vector(folder: Path, backbone: Path, modules: Sequence[Module]) -> TokenSettings:
     """Settings of a MultiVectorEncoder of sentence-transformers."""
     prompts = read_json(folder / SENTENCE_CONFIG, {}).get("prompts") or {}
     transformer = read_json(backbone / "sentence_bert_config.json", {})
-    mask = read_json(next(path for kind, path in modules if kind == MASK) / "config.json", {})
+    mask = next(module.settings for module in modules if module.kind == MASK)
     expansion = transformer.get("query_expansion") or {}
-    unsupported = [kind for kind, _ in modules if kind not in (MASK, POOLING, "Transformer", "Dense", "Normalize")]
+    unsupported = [module.kind for module in modules if module.kind not in (MASK, POOLING, "Transformer", "Dense", "Normalize")]
     if expansion and (expansion.get("strategy") != "fixed" or expansion.get("token")):
         unsupported.append(f"query_expansion {expansion}")
     if mask.get("keep_only_token_ids") or "query" in (mask.get("skiplist_tasks") or ()):
         unsupported.append(f"{MASK} for queries or for some tokens alone")
-    pooling = [read_json(path / "config.json", {}) for kind, path in modules if kind == POOLING]
+    pooling = [module.settings for module in modules if module.kind == POOLING]
     if len(pooling) > 1 or any({name: config.get(name) for name in POOLED} != POOLED for config in pooling):
         unsupported.append(f"{POOLING} with other settings than {POOLED}")
     if unsupported:

@@ -69,8 +69,7 @@ def trainable(colbert: ColBERT, *, markers: bool = True, dropout: float | None =
             similarity_fn_name="maxsim",
             device="cpu",
         )
-    if dropout is not None:
-        set_dropout(model, dropout)
+    set_dropout(model, dropout)
     return model.float()
 
 

@@ -170,8 +170,7 @@ def encoder(file: Path, shape: Shape | modernbert.Shape) -> Network:
     """Load the network from a file of safetensors, in float32; KeyError or RuntimeError if its weights do not fit."""
     if isinstance(shape, modernbert.Shape):
         return modernbert.encoder(file, shape)
-    network: Bert = build(lambda: Bert(shape), _encoder_weights(read_tensors(file), shape))
-    return network
+    return build(lambda: Bert(shape), _encoder_weights(read_tensors(file), shape))
 
 
 def classifier(file: Path, shape: Shape | modernbert.Shape, labels: int) -> nn.Module:
@@ -186,8 +185,7 @@ def classifier(file: Path, shape: Shape | modernbert.Shape, labels: int) -> nn.M
         for layer, name in zip(("dense", "out"), names, strict=True)
         for part in ("weight", "bias")
     }
-    network: ClassifierNetwork = build(lambda: ClassifierNetwork(shape, labels), {**body, **head})
-    return network
+    return build(lambda: ClassifierNetwork(shape, labels), {**body, **head})
 
 
 def _encoder_weights(stored: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:

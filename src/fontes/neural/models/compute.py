@@ -202,8 +202,10 @@ def in_batches(
     return work(order) if results is None else results
 
 
-def set_dropout(module: nn.Module, share: float) -> None:
-    """Set the dropout of all layers of a torch.nn.Module; the configuration saved with it is unchanged."""
+def set_dropout(module: nn.Module, share: float | None) -> None:
+    """Set the dropout of all layers of a module, unless it is None; the configuration saved with it is unchanged."""
+    if share is None:
+        return
     dropout = library("torch", "running a model").nn.modules.dropout._DropoutNd
     for part in module.modules():
         if isinstance(part, dropout):

@@ -284,12 +284,6 @@ def read_json(path: Path, default: Any = None) -> Any:
         raise InputError(f"{path} cannot be read ({error})") from error
 
 
-def modules_of(folder: Path) -> list[tuple[str, Path]]:
-    """Class name and folder of each module in a folder's modules.json; raises InputError for a broken or unsafe file."""
-    modules = read_json(folder / "modules.json")
-    return [(module["type"].rpartition(".")[2], inside(folder, module["path"])) for module in modules]
-
-
 def inside(folder: Path, path: str) -> Path:
     """Join a path from a model's files to its folder; raise InputError if it leads outside."""
     if path not in ("", ".") and not is_plain(path):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors.torch import load_file
@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from ...core.processor import processor_features
 
+Network = TypeVar("Network", bound=nn.Module)
 INT8, TINY = 127, 1e-12  # greatest int8, and the least scale
 # Without these instructions x86 processors add two products of 8 bits in 16 bits, which weights of 7 bits cannot exceed.
 VNNI = frozenset({"avx512_vnni", "avx_vnni"})
@@ -123,7 +124,7 @@ class Linear(Uninitialized, nn.Linear):
         return super()._apply(*arguments, **settings)  # type: ignore[no-untyped-call]
 
 
-def build(make: Callable[[], nn.Module], weights: dict[str, Tensor]) -> Any:
+def build(make: Callable[[], Network], weights: dict[str, Tensor]) -> Network:
     """Build a network with these weights, without copying them."""
     with torch.device("meta"):
         network = make()

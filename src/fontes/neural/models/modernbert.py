@@ -320,8 +320,7 @@ class ClassifierNetwork(nn.Module):
 
 def encoder(file: Path, shape: Shape) -> ModernBert:
     """Load the network from a file of safetensors, in float32; KeyError or RuntimeError if its weights do not fit."""
-    network: ModernBert = build(lambda: ModernBert(shape), _encoder_weights(read_tensors(file), shape))
-    return network
+    return build(lambda: ModernBert(shape), _encoder_weights(read_tensors(file), shape))
 
 
 def classifier(file: Path, shape: Shape, labels: int) -> ClassifierNetwork:
@@ -330,8 +329,7 @@ def classifier(file: Path, shape: Shape, labels: int) -> ClassifierNetwork:
     weights = {f"body.{name}": tensor for name, tensor in _encoder_weights(stored, shape).items()}
     for target, name in {"dense": "head.dense", "norm": "head.norm", "out": "classifier"}.items():
         weights |= _renamed(stored, name, target)
-    network: ClassifierNetwork = build(lambda: ClassifierNetwork(shape, labels), weights)
-    return network
+    return build(lambda: ClassifierNetwork(shape, labels), weights)
 
 
 def _encoder_weights(stored: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:

@@ -16,7 +16,7 @@ from ...core.errors import InputError, ParameterError
 from ...core.strings import encodable, offsets_of
 from ..arrays import I64
 from .compute import padded
-from .hub import NO_CODE, find_model, library, load_once, model_errors, quiet, read_json
+from .hub import NO_CODE, find_model, library, load_once, model_errors, quiet, read_json, tokenizer_in
 
 if TYPE_CHECKING:
     import torch
@@ -282,14 +282,13 @@ def tokenizer_of(name_or_path: str | Path) -> Tokenizer:
         ParameterError: It cannot report the positions of tokens.
         MissingExtraError: A library of the extra `neural` is missing.
     """
-    transformers = library("transformers", "a tokenizer")
+    library("transformers", "a tokenizer")
     folder = _tokenizer_folder(name_or_path)
     files = [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
     stamps = tuple((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)
 
     def load() -> Tokenizer:
-        with model_errors(f"transformers finds no tokenizer in the model {name_or_path}"), quiet():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
+        tokenizer = tokenizer_in(folder, f"transformers finds no tokenizer in the model {name_or_path}")
         if not tokenizer.is_fast:
             raise ParameterError(
                 f"the tokenizer of {name_or_path} does not report the positions of tokens; use another model's"

@@ -11,7 +11,7 @@ from ...core.errors import InputError, ParameterError
 from ..models.base import NAMELESS, token_ids
 from ..models.compute import Prepared, padded, prepare_module
 from ..models.hub import library, seq2seq
-from .crossencoder import SAMPLE_DOCUMENTS, SAMPLE_QUERIES, PretrainedReranker
+from .crossencoder import SAMPLE, PretrainedReranker
 
 if TYPE_CHECKING:
     from torch import nn
@@ -72,7 +72,7 @@ class MonoT5Model:
 
     def prepare(self, precision: str, device: str) -> None:
         """Move the network to a device, in a precision."""
-        sample = self.inputs([(query, document * 2) for query in SAMPLE_QUERIES for document in SAMPLE_DOCUMENTS], 512)
+        sample = self.inputs(SAMPLE, 512)
         self.prepared = prepare_module(
             self.network, lambda module: self.logits(module, sample), precision=precision, device=device
         )

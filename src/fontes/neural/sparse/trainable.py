@@ -10,7 +10,8 @@ from ...core.errors import ParameterError
 from ..encoders.architectures import position_limit
 from ..encoders.transformer import read_length
 from ..models.compute import set_dropout
-from ..models.hub import library, modules_of, read_json, transformer_module, without_warnings
+from ..models.hub import library, read_json, transformer_module, without_warnings
+from ..models.modules import modules_in
 from .model import LOGARITHMS, SpladeCheckpoint
 from .splade import Splade
 
@@ -26,11 +27,11 @@ STATIC_NAME = r"sub_modules\.query\.0\.weight"  # pattern of the name of static 
 def checkpoint_of(folder: Path) -> SpladeCheckpoint:
     """Return the checkpoint of a folder to train from, which may have an encoder for dense retrieval."""
     if (folder / "modules.json").is_file():
-        modules = modules_of(folder)
-        kinds = [kind for kind, _ in modules]
+        modules = modules_in(folder)
+        kinds = [module.kind for module in modules]
         if kinds[0].endswith("Transformer") and "Pooling" in kinds[1:]:
             length = read_json(folder / "sentence_bert_config.json", {}).get("max_seq_length")
-            return SpladeCheckpoint(modules[0][1], max_length=length)
+            return SpladeCheckpoint(modules[0].folder, max_length=length)
     return SpladeCheckpoint.of(folder)
 
 
@@ -91,8 +92,7 @@ def trainable(
         similarity_fn_name="dot",
         device="cpu",
     )
-    if dropout is not None:
-        set_dropout(model, dropout)
+    set_dropout(model, dropout)
     return model.float()
 
 

@@ -37,7 +37,7 @@ class CheckpointFolder:
             raise InputError(f"{file} is damaged: {error}; remove {self.folder} to begin anew") from None
         return facts
 
-    def record(self, **facts: Any) -> None:
+    def record(self, **facts: object) -> None:
         """Write further facts of the training; raise InputError if they cannot be written."""
         draft = self.folder / f".{IDENTITY}"
         try:
@@ -48,7 +48,7 @@ class CheckpointFolder:
         except OSError as error:
             raise InputError(f"{self.folder} cannot be written: {error.strerror or error}") from error
 
-    def begin(self, identity: Mapping[str, Any], advice: str) -> None:
+    def begin(self, identity: Mapping[str, object], advice: str) -> None:
         """Assign the folder to a training, or check that it belongs to this training.
 
         Args:
@@ -141,7 +141,7 @@ def new_model_folder(target: Path) -> Iterator[Path]:
         raise InputError(f"{target} cannot be written: {error.strerror or error}") from error
 
 
-def _read_object(file: Path) -> dict[str, Any]:
+def _read_object(file: Path) -> dict[str, object]:
     with suppress(OSError, ValueError, RecursionError):
         value = json.loads(file.read_text(encoding="utf-8"))
         return value if isinstance(value, dict) else {}

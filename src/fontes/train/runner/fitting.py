@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import torch
 import transformers
+from transformers import TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from ...core.errors import ParameterError
@@ -106,14 +108,14 @@ def _with_whole_embeddings(fit: Fit, embeddings: UsedEmbeddings) -> Fit:
     return replace(fit, save=within(fit.save), restore=within(fit.restore))
 
 
-def evaluations(history: list[dict[str, Any]], settings: FitSettings) -> list[dict[str, float]]:
+def evaluations(history: list[dict[str, float]], settings: FitSettings) -> list[dict[str, float]]:
     """Return the evaluations in the trainer's history."""
     names = {"eval_loss": LOSS, "eval_measure": str(settings.measure)}
     rows = [row for row in history if names.keys() & row.keys()]
     return [{"step": row["step"], **{names[key]: row[key] for key in names if key in row}} for row in rows]
 
 
-def best_step(history: list[dict[str, Any]], settings: FitSettings) -> int:
+def best_step(history: list[dict[str, float]], settings: FitSettings) -> int:
     """Return the first step with the best value; 0 without evaluations or if the last state is kept."""
     criterion = settings.criterion
     figures = {int(row["step"]): row[criterion] for row in evaluations(history, settings) if criterion in row}
@@ -172,16 +174,16 @@ class _Fitting:
     fit: Fit
     fit_settings: FitSettings
 
-    def add_model_card_callback(self, default_args_dict: Any) -> None:
+    def add_model_card_callback(self, default_args_dict: object) -> None:
         """Do nothing: Fontes writes the card, while theirs would look up the base on the hub."""
 
-    def get_batch_sampler(self, dataset: Any, batch_size: int, *args: Any, **kwargs: Any) -> Any:
+    def get_batch_sampler(self, dataset: object, batch_size: int, *args: object, **kwargs: object) -> LengthGroupedSampler:
         lengths = self.fit.train.lengths
         if self.fit_settings.order == "shuffled":
             lengths = [1] * len(lengths)  # rows of equal length come in random order
         return LengthGroupedSampler(lengths, batch_size, self.fit_settings.seed)
 
-    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+    def evaluate(self, *_: object, **__: object) -> dict[str, float]:
         metrics = {}
         model: Any = cast(Any, self).model
         model.eval()
@@ -209,10 +211,10 @@ class _Fitting:
                 count += items
         return total / count
 
-    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+    def _save(self, output_dir: str | None = None, state_dict: object = None) -> None:
         self.fit.save(Path(str(output_dir)))
 
-    def _load_from_checkpoint(self, checkpoint_path: str, model: Any = None) -> None:
+    def _load_from_checkpoint(self, checkpoint_path: str, model: object = None) -> None:
         self.fit.restore(Path(checkpoint_path))
 
 
@@ -248,15 +250,27 @@ class _Monitor(transformers.TrainerCallback):
         seconds = time.perf_counter() - self._start + self.previous_seconds
         return max(step / self._steps, seconds / (60 * self._fit.minutes) if self._fit.minutes else 0.0)
 
-    def stopping(self) -> Any:
+    def stopping(self) -> AbstractContextManager[None]:
         """Return a context that turns library errors on writing or reading a checkpoint into one sentence."""
         return model_errors(f"the training in {self._checkpoints.folder} stopped")
 
-    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: object,
+    ) -> None:
         if self._fit.scheduled is not None:
             self._fit.scheduled(self._finished_share(state.global_step))
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: object,
+    ) -> TrainerControl:
         control.should_evaluate = state.global_step in self._evaluated_at
         late = time.perf_counter() - self._saved > CHECKPOINT_INTERVAL
         control.should_save = control.should_evaluate or late
@@ -264,7 +278,14 @@ class _Monitor(transformers.TrainerCallback):
             control.should_training_stop = True
         return control
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Any = None,
+        **_: object,
+    ) -> None:
         numbers = [value for key, value in logs.items() if key in ("loss", "grad_norm", "eval_loss", "eval_measure")]
         if not np.isfinite(numbers).all():
             raise ParameterError(self._overflow_message(state.global_step))
@@ -276,12 +297,18 @@ class _Monitor(transformers.TrainerCallback):
             note = self._report_note(state)
             self._report(Progress("training", step, self._steps, now - self._start, "steps", part, self.previous_steps, note))
 
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_save(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: object,
+    ) -> None:
         now = self._saved = time.perf_counter()
         self._checkpoints.record(seconds=now - self._start + self.previous_seconds)
         self._checkpoints.keep((state.global_step, best_step(state.log_history, self._settings)))
 
-    def _report_note(self, state: Any) -> str:
+    def _report_note(self, state: TrainerState) -> str:
         losses = [row["loss"] for row in state.log_history[-50:] if "loss" in row]
         parts = [f"loss {np.mean(losses):.4f}"] if losses else []
         validated = evaluations(state.log_history, self._settings)[-1:]

@@ -7,14 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...core.progress import silent
+from ...core.progress import ProgressCallback, silent
 from ...core.work import work
 from ...neural.models.hub import fingerprint, library, model_errors
 from .card import describe, licence_of
 from .checkpoint_folder import IDENTITY, check_output_folder, new_model_folder, open_checkpoints
 from .settings import FitSettings
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 SUFFIX = ".training"  # of the working folder beside the output
 LIBRARIES = ("torch", "transformers", "sentence_transformers", "accelerate", "datasets")
@@ -71,25 +74,25 @@ class Fit:
     kind: str
     base: str
     folder: Path
-    model: Any
+    model: nn.Module
     trainer: str
-    loss: Any
+    loss: nn.Module | Callable[..., Tensor] | None
     train: Rows
     save: Callable[[Path], None]
     restore: Callable[[Path], None]
-    identity: Mapping[str, Any]
+    identity: Mapping[str, object]
     validation: Rows = Rows()
     measure: Callable[[], float] | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
     tokens: frozenset[int] | None = None
-    collator: Any = None
-    counted: Callable[[Any], int] | None = None
+    collator: Callable[..., Mapping[str, object]] | None = None
+    counted: Callable[[Mapping[str, Tensor]], int] | None = None
     rate: Callable[[float, int], float] | None = None
     rates: Mapping[str, float] = field(default_factory=dict)
     scheduled: Callable[[float], None] | None = None
     factors: Mapping[str, float] = field(default_factory=dict)
     minutes: float | None = None
-    finish: Callable[[Path], Mapping[str, Any]] = lambda folder: {}
+    finish: Callable[[Path], Mapping[str, object]] = lambda folder: {}
 
     def identity_with(self, settings: FitSettings) -> dict[str, Any]:
         """Return the identity of the training, as JSON values."""
@@ -130,7 +133,7 @@ class Training:
     licence: str
     fingerprint: str
     settings: dict[str, Any]
-    hashes: dict[str, Any]
+    hashes: dict[str, object]
     rows: int
     validated: int
     steps: int
@@ -143,7 +146,7 @@ class Training:
     versions: dict[str, str]
     facts: dict[str, Any]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return all fields, for JSON."""
         return asdict(self)
 
@@ -160,7 +163,16 @@ def check_training(purpose: str = "training") -> None:
         library(name, purpose, extra="train")
 
 
-def run(fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False) -> Training:
+def begin(output: str | Path, overwrite: bool, purpose: str = "training") -> Path:
+    """Return the folder of a model to train; raise InputError or MissingExtraError if it cannot be written or trained."""
+    check_output_folder(Path(output), overwrite)
+    check_training(purpose)
+    return Path(output)
+
+
+def run(
+    fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False, progress: ProgressCallback | None = None
+) -> Training:
     """Train a model and write it to the folder `output`, complete when it appears.
 
     Checkpoints are in the working folder beside it, OUTPUT.training. An interrupted training that is restarted with the same
@@ -168,12 +180,11 @@ def run(fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False) 
     trained model and removes another training in the working folder. Raises InputError for an unusable output or working
     folder, and ParameterError if the loss is no longer a number.
     """
-    check_output_folder(output, overwrite)
-    check_training()
+    begin(output, overwrite)
     from .fitting import fit_model
 
     identity = fit.identity_with(settings)
-    with open_checkpoints(output.with_name(output.name + SUFFIX)) as checkpoints:
+    with work(progress=progress), open_checkpoints(output.with_name(output.name + SUFFIX)) as checkpoints:
         if overwrite and checkpoints.facts.get("identity") not in (None, identity):
             checkpoints.clear()
         checkpoints.begin(identity, "give another output, or overwrite it")

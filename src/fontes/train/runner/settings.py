@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from ...core.errors import ParameterError
 from ...measures import DEFAULT, Measure, parse
@@ -30,18 +31,18 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, **settings: object) -> None:
         try:
             super().__init__(**settings)
         except ValidationError as error:
             raise ParameterError("; ".join(map(self._sentence, error.errors()))) from None
 
-    def with_(self, **changes: Any) -> Self:
+    def with_(self, **changes: object) -> Self:
         """Return a copy with changed settings."""
         return type(self)(**{**self.model_dump(), **changes})
 
     @classmethod
-    def _sentence(cls, problem: Any) -> str:
+    def _sentence(cls, problem: ErrorDetails) -> str:
         name = problem["loc"][0]
         if problem["type"] == "extra_forbidden":
             return f"there is no setting '{name}'; there are {', '.join(cls.model_fields)}"
@@ -89,7 +90,7 @@ class FitSettings(Settings):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     seed: int = Field(default=0, ge=0, lt=2**32)
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, **settings: object) -> None:
         super().__init__(**settings)
         if self.warm_up >= 1 and not self.warm_up.is_integer():
             raise ParameterError(f"warm_up must be a share of the steps below 1, or a number of steps, not {self.warm_up:g}")

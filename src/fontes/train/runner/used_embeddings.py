@@ -34,7 +34,7 @@ class UsedRows(torch.nn.Module):
         self.register_buffer("row_numbers", row_numbers, persistent=False)
         self.register_buffer("all_weights", embedding.weight.detach(), persistent=False)
 
-    def forward(self, ids: Any) -> Any:
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Return the rows of tokens; rows that are not trained come from the original embedding."""
         row_numbers = self.row_numbers[ids]  # type: ignore[index]
         rows = torch.nn.functional.embedding(row_numbers.clamp(min=0), self.weight, self.padding_idx)
@@ -47,8 +47,8 @@ class UsedRows(torch.nn.Module):
 class UsedEmbeddings:
     """Word embeddings of a model, restricted in training to the rows of `tokens`; without tokens all rows are trained."""
 
-    def __init__(self, model: Any, tokens: Iterable[int]) -> None:
-        self._replaced: list[tuple[Any, str, torch.nn.Embedding, UsedRows]] = []
+    def __init__(self, model: torch.nn.Module, tokens: Iterable[int]) -> None:
+        self._replaced: list[tuple[torch.nn.Module, str, torch.nn.Embedding, UsedRows]] = []
         used = torch.tensor(sorted(set(tokens)), dtype=torch.int64)
         for embedding in _embeddings(model):
             if 0 < len(used) <= MAX_USED_SHARE * embedding.num_embeddings:
@@ -85,7 +85,7 @@ class UsedEmbeddings:
                 setattr(parent, name, rows if small else embedding)
 
 
-def _embeddings(model: Any) -> list[torch.nn.Embedding]:
+def _embeddings(model: torch.nn.Module) -> list[torch.nn.Embedding]:
     """Return the plain word embeddings of the inner models whose weights no other module uses."""
     embeddings: list[Any] = []
     for part in model.modules():

@@ -1,0 +1,54 @@
+"""A reranker in training, which reranks the run to validate on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.qrels import Qrels
+from ..core.run import Run
+from ..measures import Measure, evaluate
+from ..neural.arrays import F32, Indices
+from ..neural.models.compute import batch_tokens, in_batches
+from ..rerank.reranker import Reranker
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class CurrentReranker(Reranker):
+    """Reranks with the current weights of a model.
+
+    Args:
+        network: The model.
+        inputs: Function from pairs of texts to inputs.
+        lengths: Function from all inputs to their numbers of tokens.
+        logits: Function from the inputs of a batch to scores.
+    """
+
+    network: Any = field(repr=False)
+    inputs: Callable[[Sequence[tuple[str, str]]], Sequence[Any]] = field(repr=False)
+    lengths: Callable[[Any], list[int]] = field(repr=False)
+    logits: Callable[[list[Any]], Tensor] = field(repr=False)
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> F32:
+        inputs = self.inputs(pairs)
+
+        def work(batch: Indices) -> F32:
+            scores: F32 = self.logits([inputs[n] for n in batch.tolist()]).cpu().numpy()
+            return scores
+
+        tokens = batch_tokens(None, self.network.device.type)
+        return np.asarray(in_batches(self.lengths(inputs), tokens, work, unit="pairs"), np.float32)
+
+    def measured(self, run: Run, qrels: Qrels, measure: Measure) -> Callable[[], float]:
+        """Return a function that reranks a run with the current model and measures it."""
+        return lambda: float(evaluate(self(run), qrels, measure)[measure])
+
+    @property
+    def fingerprint(self) -> str:
+        return "in training"
