@@ -49,8 +49,7 @@ Measures = Annotated[
     ),
 ]
 Machine = Annotated[
-    str | None,
-    typer.Option(help="Machine labels of these and more topics, which the judgments correct.", show_default=False),
+    str | None, typer.Option(help="Machine labels of these and more topics, which the judgments correct.", show_default=False)
 ]
 Format = Annotated[str | None, typer.Option(help="Format of the input.", show_default="detected")]
 Corpus = Annotated[
@@ -95,8 +94,7 @@ RunFormat = Annotated[
 ]
 
 Analyzer = Annotated[
-    str | None,
-    typer.Option(help="MODULE:FUNCTION that made the index's terms; it is imported.", show_default="the index's"),
+    str | None, typer.Option(help="MODULE:FUNCTION that made the index's terms; it is imported.", show_default="the index's")
 ]
 Verify = Annotated[bool, typer.Option("--verify", help="Compare the checksums of the index first.")]
 Partial = Annotated[bool, typer.Option("--partial", help="Leave out unreadable shards, and name them.")]
@@ -121,8 +119,7 @@ Model = Annotated[
 Where = Annotated[
     str | None,
     typer.Option(
-        help="Condition on metadata: \"year >= 2020 and lang in ('cs', 'en') and not retracted\".",
-        show_default=False,
+        help="Condition on metadata: \"year >= 2020 and lang in ('cs', 'en') and not retracted\".", show_default=False
     ),
 ]
 Sort = Annotated[
@@ -143,8 +140,7 @@ Facets = Annotated[
     ),
 ]
 Tolerance = Annotated[
-    str,
-    typer.Option(help="Search misspelt words with their neighbours: off, auto, or typing (the last word is a beginning)."),
+    str, typer.Option(help="Search misspelt words with their neighbours: off, auto, or typing (the last word is a beginning).")
 ]
 Encoder = Annotated[
     str | None, typer.Option(help="dense, hybrid: the encoder's model.", show_default="the only one that the index has")

@@ -200,11 +200,7 @@ def applied(stage: Stage[Any, Run], value: Any, ray: str | None) -> Run:
 
 
 def open_index(
-    index: str | Path,
-    analyzer: str | None = None,
-    verify: bool = False,
-    partial: bool = False,
-    ray: bool | str | None = None,
+    index: str | Path, analyzer: str | None = None, verify: bool = False, partial: bool = False, ray: bool | str | None = None
 ) -> Index:
     """Open the index at a path.
 

@@ -239,11 +239,7 @@ def _examples_with_negatives(doc_queries: Iterable[DocumentQuery], run: Run, min
         positive = Passage(doc_query.doc.id, doc_query.positive)
         groups.append(
             RelevantDocument(
-                run[doc_query.topic.id],
-                doc_query.topic.text,
-                positive,
-                frozenset([doc_query.doc.id]),
-                [doc_query.doc],
+                run[doc_query.topic.id], doc_query.topic.text, positive, frozenset([doc_query.doc.id]), [doc_query.doc]
             )
         )
     return miner.examples(groups)

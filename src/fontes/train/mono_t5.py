@@ -85,11 +85,7 @@ def train_mono_t5(
         validation=model.rows(split.validation or ()),
         measure=candidates and model.measure(*candidates),
         identity=split.hashes,
-        facts={
-            **split.counts,
-            "topics_measured": len(candidates[1]) if candidates else 0,
-            **model.cut_of(split.learned),
-        },
+        facts={**split.counts, "topics_measured": len(candidates[1]) if candidates else 0, **model.cut_of(split.learned)},
     )
     return run(fit, settings, target, overwrite, progress)
 

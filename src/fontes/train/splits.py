@@ -177,13 +177,7 @@ class Split:
 
 
 def split(
-    topics: object,
-    qrels: object = None,
-    test: float = 0.2,
-    *,
-    groups: Groups = None,
-    near: float | None = 0.8,
-    seed: int = 0,
+    topics: object, qrels: object = None, test: float = 0.2, *, groups: Groups = None, near: float | None = 0.8, seed: int = 0
 ) -> Split:
     """Divide topics into training and test, without duplicates, independently of the order of the input.
 

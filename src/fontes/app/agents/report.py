@@ -81,10 +81,7 @@ class AgentReport(TableReport):
 
 
 def report_of(
-    sessions: Sequence[Session],
-    qrels: Mapping[str, Mapping[str, int]],
-    judged: str,
-    confidence: float = 0.95,
+    sessions: Sequence[Session], qrels: Mapping[str, Mapping[str, int]], judged: str, confidence: float = 0.95
 ) -> AgentReport:
     """Return the report of a log.
 

@@ -8,19 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ...tuning import fit as fit_pipeline
-from ..options import (
-    Analyzer,
-    Group,
-    IndexPath,
-    Json,
-    Qrels,
-    ReportFiles,
-    Split,
-    Topics,
-    Verify,
-    options_of,
-    reads_files,
-)
+from ..options import Analyzer, Group, IndexPath, Json, Qrels, ReportFiles, Split, Topics, Verify, options_of, reads_files
 
 commands = typer.Typer()
 
@@ -41,8 +29,7 @@ def fit(
     budget: Annotated[str, typer.Option(help="Longest time of a search, 95th percentile: 20ms, 1s.", show_default=False)],
     split: Split = None,
     rerank: Annotated[
-        list[str] | None,
-        typer.Option(help="A reranker to try: 'cross_encoder(\"MODEL\")'; repeatable.", show_default="none"),
+        list[str] | None, typer.Option(help="A reranker to try: 'cross_encoder(\"MODEL\")'; repeatable.", show_default="none")
     ] = None,
     candidate: Annotated[
         list[str] | None, typer.Option(help="A further pipeline to try; repeatable.", show_default="none")

@@ -38,8 +38,7 @@ def fuse(
     output: Annotated[str, typer.Option("-o", "--output", help="Run to write.")] = "-",
     tag: Annotated[str, typer.Option(help="Name of the run, its last column.")] = "fontes",
     learn: Annotated[
-        str | None,
-        typer.Option(help="Judgments to learn weights from by cross-validation.", show_default=False),
+        str | None, typer.Option(help="Judgments to learn weights from by cross-validation.", show_default=False)
     ] = None,
     split: Split = None,
     json: Annotated[bool, typer.Option("--json", help="With --learn: print the weights as JSON.")] = False,

@@ -18,8 +18,7 @@ def merge(
     memory: Memory = None,
     threads: Threads = None,
     drop_vectors: Annotated[
-        bool,
-        typer.Option("--drop-vectors", help="Drop vectors that only some documents have, which prevent a merge."),
+        bool, typer.Option("--drop-vectors", help="Drop vectors that only some documents have, which prevent a merge.")
     ] = False,
     positions: Annotated[
         bool, typer.Option("--positions", help="Also store the positions of terms, found in the stored texts.")

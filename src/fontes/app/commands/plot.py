@@ -26,13 +26,7 @@ PLOTS: dict[str, Any] = {
     "measures": plot_measures,
     "pipeline": plots.pipeline,
 }
-FLAGS = {
-    "documents": ("--docs",),
-    "lengths": ("--length",),
-    "measures": (),
-    "k": ("-k",),
-    "bands": ("--no-bands",),
-}
+FLAGS = {"documents": ("--docs",), "lengths": ("--length",), "measures": (), "k": ("-k",), "bands": ("--no-bands",)}
 OPTIONS = {
     kind: [name for name, parameter in parameters(plot).items() if not parameter.required] for kind, plot in PLOTS.items()
 }

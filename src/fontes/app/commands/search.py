@@ -42,8 +42,7 @@ def search(
     index: IndexPath,
     query: Annotated[str | None, typer.Argument(help="A question or keywords.", show_default=False)] = None,
     topics: Annotated[
-        str | None,
-        typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False),
+        str | None, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)
     ] = None,
     split: TopicsSplit = None,
     pipeline: Pipeline = None,
@@ -54,8 +53,7 @@ def search(
     descending: Descending = False,
     facets: Facets = None,
     language: Annotated[
-        bool,
-        typer.Option("--query", help='Read the query language: +must -not "a phrase" title:word year:>=2020 pre* word~1.'),
+        bool, typer.Option("--query", help='Read the query language: +must -not "a phrase" title:word year:>=2020 pre* word~1.')
     ] = False,
     tolerance: Tolerance = "off",
     analyzer: Analyzer = None,

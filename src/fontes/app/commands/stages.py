@@ -31,12 +31,7 @@ MIN_SHARING = 3  # a parameter that at least so many parts describe alike is des
 @commands.command(rich_help_panel="Search")
 def stages(
     name: Annotated[
-        str | None,
-        typer.Argument(
-            help="A stage or another part.",
-            show_default="all",
-            autocompletion=complete_stage,
-        ),
+        str | None, typer.Argument(help="A stage or another part.", show_default="all", autocompletion=complete_stage)
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page of the reference.")] = False,
     json: Json = False,

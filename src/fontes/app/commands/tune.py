@@ -12,20 +12,7 @@ from ...lexical import BM25
 from ...tuning import tune as tune_stage
 from ..completion import complete_pipeline
 from ..flags import ray_of
-from ..options import (
-    Analyzer,
-    Group,
-    IndexPath,
-    Json,
-    Qrels,
-    Ray,
-    ReportFiles,
-    Split,
-    Topics,
-    Verify,
-    options_of,
-    reads_files,
-)
+from ..options import Analyzer, Group, IndexPath, Json, Qrels, Ray, ReportFiles, Split, Topics, Verify, options_of, reads_files
 
 commands = typer.Typer()
 
@@ -42,8 +29,7 @@ def tune(
     qrels: Qrels,
     split: Split = None,
     pipeline: Annotated[
-        str,
-        typer.Option(help="The pipeline, with tune() for values.", autocompletion=complete_pipeline),
+        str, typer.Option(help="The pipeline, with tune() for values.", autocompletion=complete_pipeline)
     ] = DEFAULT_PIPELINE,
     group: Group = None,
     output: ReportFiles = None,
@@ -59,14 +45,7 @@ def tune(
 
     queries, judgments = read_judged(topics, qrels, split, settings, plot)
     result = tune_stage(
-        pipeline,
-        None,
-        queries,
-        judgments,
-        groups=group,
-        index=open_index(index, analyzer, verify),
-        ray=ray_of(ray),
-        **settings,
+        pipeline, None, queries, judgments, groups=group, index=open_index(index, analyzer, verify), ray=ray_of(ray), **settings
     )
     if plot is not None:
         result.plot().save(plot)

@@ -104,7 +104,7 @@ class ResultOut(BaseModel):
     )
     total: dict[str, Any] = Field(
         description="value and relation: with eq the number of all documents that match, with gt a smaller number, with gte at "
-        "most this number; a reason says why there is none.",
+        "most this number; a reason says why there is none."
     )
     facets: dict[str, list[dict[str, Any]]] | None = Field(
         None, description="By column: value and count, the most frequent first."

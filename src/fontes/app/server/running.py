@@ -30,10 +30,7 @@ Started = Callable[[str], None]
 
 
 def serve(
-    service: Service,
-    routers: Sequence[APIRouter] = (),
-    started: Started = lambda address: None,
-    app: ASGIApp | None = None,
+    service: Service, routers: Sequence[APIRouter] = (), started: Started = lambda address: None, app: ASGIApp | None = None
 ) -> None:
     """Serve until SIGTERM or SIGINT, then finish the running requests.
 

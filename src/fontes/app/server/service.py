@@ -123,8 +123,7 @@ class Service:
             raise RefusedError(422, f"k is {k}; this server gives 1 to {limits.k:,} hits (--k)")
         if options.offset + k > limits.k:
             raise RefusedError(
-                422,
-                f"offset {options.offset:,} with k {k:,} goes beyond the best {limits.k:,} hits, this server's limit (--k)",
+                422, f"offset {options.offset:,} with k {k:,} goes beyond the best {limits.k:,} hits, this server's limit (--k)"
             )
         served.state.check_pipeline(name, self.expressions)
         return SearchRequest(served, name, options, topics, several, self._has_model(served, name))

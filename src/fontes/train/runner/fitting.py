@@ -254,23 +254,11 @@ class _Monitor(transformers.TrainerCallback):
         """Return a context that turns library errors on writing or reading a checkpoint into one sentence."""
         return model_errors(f"the training in {self._checkpoints.folder} stopped")
 
-    def on_step_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **_: object,
-    ) -> None:
+    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         if self._fit.scheduled is not None:
             self._fit.scheduled(self._finished_share(state.global_step))
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **_: object,
-    ) -> TrainerControl:
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> TrainerControl:
         control.should_evaluate = state.global_step in self._evaluated_at
         late = time.perf_counter() - self._saved > CHECKPOINT_INTERVAL
         control.should_save = control.should_evaluate or late
@@ -279,12 +267,7 @@ class _Monitor(transformers.TrainerCallback):
         return control
 
     def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: Any = None,
-        **_: object,
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: object
     ) -> None:
         numbers = [value for key, value in logs.items() if key in ("loss", "grad_norm", "eval_loss", "eval_measure")]
         if not np.isfinite(numbers).all():
@@ -297,13 +280,7 @@ class _Monitor(transformers.TrainerCallback):
             note = self._report_note(state)
             self._report(Progress("training", step, self._steps, now - self._start, "steps", part, self.previous_steps, note))
 
-    def on_save(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **_: object,
-    ) -> None:
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         now = self._saved = time.perf_counter()
         self._checkpoints.record(seconds=now - self._start + self.previous_seconds)
         self._checkpoints.keep((state.global_step, best_step(state.log_history, self._settings)))

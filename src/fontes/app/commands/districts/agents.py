@@ -53,8 +53,7 @@ def mcp(
     ] = None,
     log: Annotated[Path | None, typer.Option(help="Folder into which every call is written.", show_default="no log")] = None,
     session: Annotated[
-        str | None,
-        typer.Option(help="Name of the session in the log, without --http.", show_default="the time"),
+        str | None, typer.Option(help="Name of the session in the log, without --http.", show_default="the time")
     ] = None,
 ) -> None:
     """Serve indexes to a language model as search tools, by the Model Context Protocol. Read-only.

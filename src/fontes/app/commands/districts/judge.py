@@ -41,8 +41,7 @@ def judge(
         ),
     ] = None,
     run: Annotated[
-        list[Path] | None,
-        typer.Option(help="Run whose documents join the pools; repeatable.", show_default=False),
+        list[Path] | None, typer.Option(help="Run whose documents join the pools; repeatable.", show_default=False)
     ] = None,
     depth: Annotated[int, typer.Option(help="Documents of each pipeline in a pool.", min=1, max=10_000)] = 20,
     judgments: Annotated[Path, typer.Option(help="File of judgments, which is created or continued.")] = Path(
@@ -54,8 +53,7 @@ def judge(
     ] = None,
     renew: Annotated[list[str] | None, typer.Option(help="Name of a judge who gets a new token; repeatable.")] = None,
     token_file: Annotated[
-        Path | None,
-        typer.Option(help="File to create for new tokens, which only you can read.", show_default="printed once"),
+        Path | None, typer.Option(help="File to create for new tokens, which only you can read.", show_default="printed once")
     ] = None,
     export: Annotated[
         Path | None, typer.Option(help="Write topics and judgments into this folder, and serve nothing.", show_default=False)
@@ -69,15 +67,10 @@ def judge(
         typer.Option(help="For --llm: umbrela, or a file with your guidelines, FILE.md.", show_default="umbrela_reasons"),
     ] = None,
     plan: Annotated[
-        bool,
-        typer.Option(
-            "--plan",
-            help="Print how many more topics people must judge to settle which runs are better.",
-        ),
+        bool, typer.Option("--plan", help="Print how many more topics people must judge to settle which runs are better.")
     ] = False,
     machine: Annotated[
-        str | None,
-        typer.Option(help="For --plan: a machine's labels, as a file or the name of its judge.", show_default=False),
+        str | None, typer.Option(help="For --plan: a machine's labels, as a file or the name of its judge.", show_default=False)
     ] = None,
     measures: Measures = None,
 ) -> None:

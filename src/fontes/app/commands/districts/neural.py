@@ -37,8 +37,7 @@ def encode(
         typer.Option(help="float32, float16, int8, rabitq4, rabitq2 or rabitq1.", show_default="as the stored ones, float32"),
     ] = None,
     algorithm: Annotated[
-        str | None,
-        typer.Option(help="Also build an approximate index: hnsw, IVF256,Flat, annoy:1000, …", show_default="flat"),
+        str | None, typer.Option(help="Also build an approximate index: hnsw, IVF256,Flat, annoy:1000, …", show_default="flat")
     ] = None,
     sparse: Annotated[bool, typer.Option("--sparse", help="Weights of terms, by a SPLADE model.")] = False,
     late: Annotated[bool, typer.Option("--late", help="A vector for each token, by a ColBERT model.")] = False,

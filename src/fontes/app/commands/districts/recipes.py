@@ -87,10 +87,7 @@ def run(
     sample: Annotated[bool, typer.Option("--sample", help="Documents, topics and judgments of this recipe's sample.")] = False,
     collection: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Documents: files, a folder, an index, irds:NAME or sample:NAME.",
-            show_default=False,
-        ),
+        typer.Option(help="Documents: files, a folder, an index, irds:NAME or sample:NAME.", show_default=False),
     ] = None,
     id_prefix: IdPrefixes = None,
     topics: Annotated[
@@ -109,24 +106,20 @@ def run(
         typer.Option(help="Judgments to learn from: a file, or a split.", show_default="a part of those to measure with"),
     ] = None,
     dev: Annotated[
-        str | None,
-        typer.Option(help="Judgments to choose weights, likewise.", show_default="a part of those to learn from"),
+        str | None, typer.Option(help="Judgments to choose weights, likewise.", show_default="a part of those to learn from")
     ] = None,
     runs: Annotated[
-        list[str] | None,
-        typer.Option("--run", help="Another run to measure; repeatable.", show_default=False),
+        list[str] | None, typer.Option("--run", help="Another run to measure; repeatable.", show_default=False)
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("-s", "--set", help="A parameter, NAME=VALUE, as in a pipeline; repeatable.", show_default=False),
     ] = None,
     measures: Annotated[
-        list[str] | None,
-        typer.Option("-m", "--measures", help="With commas, or more than once.", show_default="the recipe's"),
+        list[str] | None, typer.Option("-m", "--measures", help="With commas, or more than once.", show_default="the recipe's")
     ] = None,
     leaks: Annotated[
-        str | None,
-        typer.Option(help="Topics with the same text on two sides: error or drop.", show_default="error"),
+        str | None, typer.Option(help="Topics with the same text on two sides: error or drop.", show_default="error")
     ] = None,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Compare systems that found nothing, too.")] = False,
     draws: Annotated[

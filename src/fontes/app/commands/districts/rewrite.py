@@ -36,8 +36,7 @@ def chat(
     verify: Verify = False,
     k: Annotated[int, typer.Option("-k", help="Documents a turn.", min=1)] = 3,
     resume: Annotated[
-        str | None,
-        typer.Option(help="Continue the conversation of a file written by /save.", show_default=False),
+        str | None, typer.Option(help="Continue the conversation of a file written by /save.", show_default=False)
     ] = None,
     at: Annotated[str | None, typer.Option(help="resume: after this topic.", show_default="the last one of the file")] = None,
     json: Json = False,

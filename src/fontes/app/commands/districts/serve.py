@@ -28,16 +28,14 @@ def serve(
         ),
     ] = None,
     rewriter: Annotated[
-        list[str] | None,
-        typer.Option(help="Rewriter of turns, NAME=EXPR or EXPR; repeatable.", show_default="as fontes chat"),
+        list[str] | None, typer.Option(help="Rewriter of turns, NAME=EXPR or EXPR; repeatable.", show_default="as fontes chat")
     ] = None,
     key_file: Annotated[
         Path | None,
         typer.Option(help="File with the key that every client must send.", show_default="FONTES_KEY of the environment"),
     ] = None,
     token_file: Annotated[
-        Path | None,
-        typer.Option(help="File with the token of --writable.", show_default="FONTES_TOKEN of the environment"),
+        Path | None, typer.Option(help="File with the token of --writable.", show_default="FONTES_TOKEN of the environment")
     ] = None,
 ) -> None:
     """Serve indexes over HTTP, with a page to search them. --quiet logs only errors."""

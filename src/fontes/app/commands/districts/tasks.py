@@ -11,11 +11,7 @@ import typer
 from ...options import Json
 
 commands = typer.Typer()
-group = typer.Typer(
-    name="task",
-    help="Shared tasks: set up a project, check it, run it, submit.",
-    no_args_is_help=True,
-)
+group = typer.Typer(name="task", help="Shared tasks: set up a project, check it, run it, submit.", no_args_is_help=True)
 commands.add_typer(group, rich_help_panel="Reproduce")
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The project.", show_default=False)]
@@ -70,8 +66,7 @@ def new(
 def check(
     folder: Folder,
     submission: Annotated[
-        list[Path] | None,
-        typer.Option(help="A file to hand in; repeatable.", show_default="those in DIR/submission"),
+        list[Path] | None, typer.Option(help="A file to hand in; repeatable.", show_default="those in DIR/submission")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -34,8 +34,7 @@ def mine(
         ),
     ] = None,
     preset: Annotated[
-        str | None,
-        typer.Option(help="air2025: the best 5, no guard; in place of other settings.", show_default="none"),
+        str | None, typer.Option(help="air2025: the best 5, no guard; in place of other settings.", show_default="none")
     ] = None,
     per_positive: Annotated[int, typer.Option(help="Maximum negatives per relevant document.")] = 4,
     ranks: Annotated[str, typer.Option(help="Ranks of the negatives.")] = "1-100",

@@ -392,8 +392,7 @@ def ranker(
     qrels: Qrels,
     output: Output,
     features: Annotated[
-        str,
-        typer.Option(help="Features, with commas between: 'bm25(), ql(), column(\"date\"), length()'.", show_default=False),
+        str, typer.Option(help="Features, with commas between: 'bm25(), ql(), column(\"date\"), length()'.", show_default=False)
     ],
     split: Split = None,
     pipeline: Annotated[str | None, typer.Option(help="What finds the candidates.", show_default="bm25() % 100")] = None,
@@ -436,14 +435,7 @@ def ranker(
         candidates, judgments = candidates_of(split)
         validation_set = None if validation is None else candidates_of(validation)
         training = train_ranker(
-            opened,
-            candidates,
-            judgments,
-            features,
-            output,
-            model_settings,
-            validation=validation_set,
-            overwrite=overwrite,
+            opened, candidates, judgments, features, output, model_settings, validation=validation_set, overwrite=overwrite
         )
         measured = nested and validate_ranker(opened, candidates, judgments, features, model_settings, folds=nested)
     if held_out is not None:
