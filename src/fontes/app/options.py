@@ -25,126 +25,104 @@ if TYPE_CHECKING:
 
 Command: TypeAlias = Callable[..., None]
 
-IndexPath = Annotated[Path, typer.Argument(help="An index directory.", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Topics = Annotated[str, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)]
-Qrels = Annotated[str, typer.Option(help="Judgments: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)]
-NotItself = Annotated[
-    bool, typer.Option("--not-itself", help="Leave out the document that has the topic's own id, as BEIR does.")
-]
-Split = Annotated[
-    str | None, typer.Option(help="Split of a BEIR folder, irds:NAME or sample:NAME.", show_default="the only one")
-]
-TopicsSplit = Annotated[
-    str | None, typer.Option("--split", help="Split of a BEIR folder, irds:NAME or sample:NAME.", show_default="all topics")
-]
+
+def option(help: str, shown: str | bool = True, *names: str, **more: Any) -> Any:
+    """Return an option of typer.
+
+    Args:
+        help: Its description.
+        shown: The default as the help shows it; True: the value, False: nothing.
+        *names: Names, where they are not --name.
+        **more: Further arguments of `typer.Option`.
+    """
+    return typer.Option(*names, help=help, show_default=shown, **more)
+
+
+def argument(help: str, shown: str | bool = False, **more: Any) -> Any:
+    """Return an argument of typer; see `option`."""
+    return typer.Argument(help=help, show_default=shown, **more)
+
+
+IndexPath = Annotated[Path, argument("An index directory.")]
+Json = Annotated[bool, option("Print JSON.", True, "--json")]
+Topics = Annotated[str, option("Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", False)]
+Qrels = Annotated[str, option("Judgments: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", False)]
+NotItself = Annotated[bool, option("Leave out the document that has the topic's own id, as BEIR does.", True, "--not-itself")]
+Split = Annotated[str | None, option("Split of a BEIR folder, irds:NAME or sample:NAME.", "the only one")]
+TopicsSplit = Annotated[str | None, option("Split of a BEIR folder, irds:NAME or sample:NAME.", "all topics", "--split")]
 Measures = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "nDCG@10,AP,'P(rel=2)@5', …; with commas, or more than once.",
+        "nDCG@10,AP,R@100",
         "-m",
         "--measures",
-        help="nDCG@10,AP,'P(rel=2)@5', …; with commas, or more than once.",
-        show_default="nDCG@10,AP,R@100",
         autocompletion=complete_measures,
     ),
 ]
-Machine = Annotated[
-    str | None, typer.Option(help="Machine labels of these and more topics, which the judgments correct.", show_default=False)
-]
-Format = Annotated[str | None, typer.Option(help="Format of the input.", show_default="detected")]
-Corpus = Annotated[
-    str, typer.Argument(help="A file or folder of documents, irds:NAME, or - for JSON lines.", show_default=False)
-]
+Machine = Annotated[str | None, option("Machine labels of these and more topics, which the judgments correct.", False)]
+Format = Annotated[str | None, option("Format of the input.", "detected")]
+Corpus = Annotated[str, argument("A file or folder of documents, irds:NAME, or - for JSON lines.")]
 Parts = Annotated[
     list[str],
-    typer.Argument(
-        metavar="PART...",
-        help="Files or folders, also at s3://…, gs://… or https://…; irds:NAME; or - for JSON lines.",
-        show_default=False,
-    ),
+    argument("Files or folders, also at s3://…, gs://… or https://…; irds:NAME; or - for JSON lines.", metavar="PART..."),
 ]
 Ray = Annotated[
     str | None,
-    typer.Option(
-        metavar="[ADDRESS]",
-        help="Work by Ray, on this machine or at an address: auto, HOST:6379, ray://HOST:10001.",
-        show_default=False,
-    ),
+    option("Work by Ray, on this machine or at an address: auto, HOST:6379, ray://HOST:10001.", False, metavar="[ADDRESS]"),
 ]
 IdPrefixes = Annotated[
-    list[str] | None,
-    typer.Option("--id-prefix", help="Prefix of the ids of all parts; repeated, of each part.", show_default=False),
+    list[str] | None, option("Prefix of the ids of all parts; repeated, of each part.", False, "--id-prefix")
 ]
 Memory = Annotated[
-    str | None,
-    typer.Option(help="Memory for postings before they go to disk, such as 2G.", show_default="64M a processor, at least 128M"),
+    str | None, option("Memory for postings before they go to disk, such as 2G.", "64M a processor, at least 128M")
 ]
-Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, show_default="all")]
-Results = Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write.", show_default="FILE's stem, .results")]
-CheckLock = Annotated[bool, typer.Option("--check", help="Run it again elsewhere and compare every number with the lock.")]
-Group = Annotated[str | None, typer.Option(help="Topics of one document or conversation in one fold.", show_default="none")]
+Threads = Annotated[int | None, option("How many threads.", "all", min=1)]
+Results = Annotated[Path | None, option("Folder to write.", "FILE's stem, .results", "-o", "--output")]
+CheckLock = Annotated[bool, option("Run it again elsewhere and compare every number with the lock.", True, "--check")]
+Group = Annotated[str | None, option("Topics of one document or conversation in one fold.", "none")]
 ReportFiles = Annotated[
-    list[Path] | None,
-    typer.Option("-o", "--output", help="Write the report: .md, .tex, .csv, .json or .html; repeatable.", show_default=False),
+    list[Path] | None, option("Write the report: .md, .tex, .csv, .json or .html; repeatable.", False, "-o", "--output")
 ]
-RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]
-Tag = Annotated[str, typer.Option(help="Name of the run, its last column.")]
-RunFormat = Annotated[
-    str | None, typer.Option("--to", help="Format of the run: trec, msmarco, checkthat, ikat, …", show_default="trec")
-]
+RunOutput = Annotated[str, option("Where the run goes.", True, "-o", "--output")]
+Tag = Annotated[str, option("Name of the run, its last column.")]
+RunFormat = Annotated[str | None, option("Format of the run: trec, msmarco, checkthat, ikat, …", "trec", "--to")]
 
-Analyzer = Annotated[
-    str | None, typer.Option(help="MODULE:FUNCTION that made the index's terms; it is imported.", show_default="the index's")
-]
-Verify = Annotated[bool, typer.Option("--verify", help="Compare the checksums of the index first.")]
-Partial = Annotated[bool, typer.Option("--partial", help="Leave out unreadable shards, and name them.")]
+Analyzer = Annotated[str | None, option("MODULE:FUNCTION that made the index's terms; it is imported.", "the index's")]
+Verify = Annotated[bool, option("Compare the checksums of the index first.", True, "--verify")]
+Partial = Annotated[bool, option("Leave out unreadable shards, and name them.", True, "--partial")]
 
 # Options of pipelines, which `pipelines.retriever` takes.
 Pipeline = Annotated[
     str | None,
-    typer.Option(
-        help="What to search with, as an expression: 'bm25() % 100 >> cross_encoder(\"MODEL\")'.",
-        show_default=False,
+    option(
+        "What to search with, as an expression: 'bm25() % 100 >> cross_encoder(\"MODEL\")'.",
+        False,
         autocompletion=complete_pipeline,
     ),
 ]
 Model = Annotated[
     str | None,
-    typer.Option(
-        help="bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).",
-        show_default="bm25",
-        autocompletion=complete_model,
-    ),
+    option("bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).", "bm25", autocompletion=complete_model),
 ]
 Where = Annotated[
-    str | None,
-    typer.Option(
-        help="Condition on metadata: \"year >= 2020 and lang in ('cs', 'en') and not retracted\".", show_default=False
-    ),
+    str | None, option("Condition on metadata: \"year >= 2020 and lang in ('cs', 'en') and not retracted\".", False)
 ]
 Sort = Annotated[
     str | None,
-    typer.Option(
-        help="Column of dates or numbers that orders the documents, in place of the score.",
-        show_default=False,
-        autocompletion=complete_column,
+    option(
+        "Column of dates or numbers that orders the documents, in place of the score.", False, autocompletion=complete_column
     ),
 ]
-Descending = Annotated[bool, typer.Option("--descending", help="With --sort: the greatest value, or newest date, first.")]
+Descending = Annotated[bool, option("With --sort: the greatest value, or newest date, first.", True, "--descending")]
 Facets = Annotated[
     str | None,
-    typer.Option(
-        help="Columns whose values are counted in all documents that match: kind,year.",
-        show_default=False,
-        autocompletion=complete_column,
-    ),
+    option("Columns whose values are counted in all documents that match: kind,year.", False, autocompletion=complete_column),
 ]
 Tolerance = Annotated[
-    str, typer.Option(help="Search misspelt words with their neighbours: off, auto, or typing (the last word is a beginning).")
+    str, option("Search misspelt words with their neighbours: off, auto, or typing (the last word is a beginning).")
 ]
-Encoder = Annotated[
-    str | None, typer.Option(help="dense, hybrid: the encoder's model.", show_default="the only one that the index has")
-]
+Encoder = Annotated[str | None, option("dense, hybrid: the encoder's model.", "the only one that the index has")]
 
 
 def check_one_stdin(**inputs: object) -> None:
@@ -205,22 +183,20 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
         defaults |= {"id": "qid, id, …", "text": "query, text, …"}
     options: dict[str, Any] = {}
     flags = {
-        "groups": Annotated[bool, typer.Option("--groups", help="The second column of TREC judgments names evidence sets.")],
-        "skip_bad": Annotated[int, typer.Option(help="Bad documents of a file to leave out, each named.", min=0)],
+        "groups": Annotated[bool, option("The second column of TREC judgments names evidence sets.", True, "--groups")],
+        "skip_bad": Annotated[int, option("Bad documents of a file to leave out, each named.", min=0)],
     }
     for part in parts:
         if part in flags:
             options[part] = flags[part]
         elif part == "id" or of == "topics":
             help_text = f"Column, key or tag of the {part}; a number without a header."
-            options[part] = Annotated[str | None, typer.Option(f"--{part}", help=help_text, show_default=defaults[part])]
+            options[part] = Annotated[str | None, option(help_text, defaults[part], f"--{part}")]
         else:
             help_text = f"Column, key or tag of the {part}; several are joined."
-            options[part] = Annotated[list[str] | None, typer.Option(f"--{part}", help=help_text, show_default=defaults[part])]
-    options["encoding"] = Annotated[
-        str | None, typer.Option(help="Encoding of the files: cp1252, utf-16, …", show_default="utf-8, or as detected")
-    ]
-    options["errors"] = Annotated[str, typer.Option(help="Undecodable bytes: strict stops, replace puts U+FFFD.")]
+            options[part] = Annotated[list[str] | None, option(help_text, defaults[part], f"--{part}")]
+    options["encoding"] = Annotated[str | None, option("Encoding of the files: cp1252, utf-16, …", "utf-8, or as detected")]
+    options["errors"] = Annotated[str, option("Undecodable bytes: strict stops, replace puts U+FFFD.")]
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, Format, IdPrefixes, IndexPath, Json, Memory, Parts, Threads, documents, reads_files
+from ..options import Analyzer, Format, IdPrefixes, IndexPath, Json, Memory, Parts, Threads, documents, option, reads_files
 
 commands = typer.Typer()
 
@@ -17,7 +17,7 @@ commands = typer.Typer()
 def add(
     index: IndexPath,
     part: Parts,
-    duplicates: Annotated[str, typer.Option(help="Ids that the index has: error, skip or replace.")] = "error",
+    duplicates: Annotated[str, option("Ids that the index has: error, skip or replace.")] = "error",
     format: Format = None,
     id_prefix: IdPrefixes = None,
     analyzer: Analyzer = None,

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from ..flags import ray_of
-from ..options import CheckLock, Json, Ray, Results, check_local
+from ..options import CheckLock, Json, Ray, Results, argument, check_local
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Reproduce")
 def bench(
-    file: Annotated[Path, typer.Argument(help="Collections and systems, in TOML.", show_default=False)],
+    file: Annotated[Path, argument("Collections and systems, in TOML.")],
     output: Results = None,
     check: CheckLock = False,
     json: Json = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import Json
+from ..options import Json, argument, option
 
 if TYPE_CHECKING:
     from ...storage.leftovers import Leftover
@@ -20,9 +20,9 @@ MARKER_FILES = ("experiment.lock", "unfinished.json", "config.json")  # of folde
 
 @commands.command(rich_help_panel="Index")
 def check(
-    index: Annotated[Path, typer.Argument(help="An index, or a folder of an experiment or a model.", show_default=False)],
-    deep: Annotated[bool, typer.Option("--deep", help="Compare each part with the others as well.")] = False,
-    clean: Annotated[bool, typer.Option("--clean", help="Remove leftovers of stopped processes.")] = False,
+    index: Annotated[Path, argument("An index, or a folder of an experiment or a model.")],
+    deep: Annotated[bool, option("Compare each part with the others as well.", True, "--deep")] = False,
+    clean: Annotated[bool, option("Remove leftovers of stopped processes.", True, "--clean")] = False,
     json: Json = False,
 ) -> None:
     """Check every file of an index, and list leftovers of stopped processes."""

@@ -9,7 +9,7 @@ import typer
 
 from ...core.errors import InputError, ParameterError
 from ...experiments import compare as compare_runs
-from ..options import Machine, Measures, ReportFiles, Split, options_of, reads_files
+from ..options import Machine, Measures, ReportFiles, Split, argument, option, options_of, reads_files
 
 commands = typer.Typer()
 
@@ -19,22 +19,17 @@ commands = typer.Typer()
 @options_of(compare_runs, "test", "correction", "alpha", "seed", "allow_empty")
 def compare(
     settings: dict[str, Any],
-    qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
-    runs: Annotated[list[Path], typer.Argument(help="Runs: TREC or MS MARCO.", show_default=False)],
+    qrels: Annotated[str, argument("Judgments: a file, a BEIR folder, irds:NAME, or -.")],
+    runs: Annotated[list[Path], argument("Runs: TREC or MS MARCO.")],
     measures: Measures = None,
-    baseline: Annotated[
-        str | None, typer.Option(help="A run, to test the others against.", show_default="all pairs are tested")
-    ] = None,
-    topics: Annotated[
-        str | None,
-        typer.Option(help="Topics to measure, with their texts: as the judgments.", show_default="all judged topics"),
-    ] = None,
-    index: Annotated[Path | None, typer.Option(help="Index, for its documents' texts in a page.", show_default=False)] = None,
+    baseline: Annotated[str | None, option("A run, to test the others against.", "all pairs are tested")] = None,
+    topics: Annotated[str | None, option("Topics to measure, with their texts: as the judgments.", "all judged topics")] = None,
+    index: Annotated[Path | None, option("Index, for its documents' texts in a page.", False)] = None,
     split: Split = None,
     machine: Machine = None,
     output: ReportFiles = None,
-    html: Annotated[Path | None, typer.Option(help="Write the report as a page.", show_default=False)] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    html: Annotated[Path | None, option("Write the report as a page.", False)] = None,
+    json: Annotated[bool, option("Print JSON.", True, "--json")] = False,
 ) -> None:
     """Compare runs: means side by side, tests, intervals and effect sizes."""
     from ...core import Qrels

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Format, Split, documents, reads_files
+from ..options import Format, Split, argument, documents, option, reads_files
 
 commands = typer.Typer()
 
@@ -15,15 +15,15 @@ commands = typer.Typer()
 @commands.command(rich_help_panel="Runs")
 @reads_files("id", "title", "text", "groups", "skip_bad")
 def convert(
-    kind: Annotated[str, typer.Argument(help="corpus, topics, qrels, run or index.", show_default=False)],
-    source: Annotated[str, typer.Argument(help="File to read, a BEIR folder, irds:NAME, an index, or -.", show_default=False)],
-    target: Annotated[str, typer.Argument(help="File to write, or -.", show_default=False)],
+    kind: Annotated[str, argument("corpus, topics, qrels, run or index.")],
+    source: Annotated[str, argument("File to read, a BEIR folder, irds:NAME, an index, or -.")],
+    target: Annotated[str, argument("File to write, or -.")],
     format: Format = None,
     split: Split = None,
-    to: Annotated[str | None, typer.Option(help="Format to write.", show_default="the first of its kind")] = None,
-    tag: Annotated[str, typer.Option(help="Runs: the last column.")] = "fontes",
+    to: Annotated[str | None, option("Format to write.", "the first of its kind")] = None,
+    tag: Annotated[str, option("Runs: the last column.")] = "fontes",
     sentences: Annotated[
-        bool, typer.Option("--sentences", help="Qrels: the sentences that claims name as evidence, as DOCUMENT#NUMBER.")
+        bool, option("Qrels: the sentences that claims name as evidence, as DOCUMENT#NUMBER.", True, "--sentences")
     ] = False,
 ) -> None:
     """Rewrite a file in another format: BEIR's for corpora and topics, TREC's for qrels and runs, CIFF for an index."""

@@ -6,18 +6,16 @@ from typing import Annotated
 
 import typer
 
-from ..options import Json
+from ..options import Json, argument, option
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Index")
 def copy(
-    source: Annotated[
-        str, typer.Argument(help="An index: a directory, or an address (s3://…, gs://…, hf://…).", show_default=False)
-    ],
-    target: Annotated[str, typer.Argument(help="The copy to create: a directory, or an address.", show_default=False)],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing index.")] = False,
+    source: Annotated[str, argument("An index: a directory, or an address (s3://…, gs://…, hf://…).")],
+    target: Annotated[str, argument("The copy to create: a directory, or an address.")],
+    overwrite: Annotated[bool, option("Replace an existing index.", True, "--overwrite")] = False,
     json: Json = False,
 ) -> None:
     """Copy an index to a directory or an address, and check all sums. Existing files are not copied again."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import IndexPath, Json
+from ..options import IndexPath, Json, argument, option
 
 commands = typer.Typer()
 
@@ -15,9 +15,9 @@ commands = typer.Typer()
 @commands.command(rich_help_panel="Index")
 def delete(
     index: IndexPath,
-    id: Annotated[list[str] | None, typer.Argument(help="Ids of documents; - reads one per line.", show_default=False)] = None,
-    where: Annotated[str | None, typer.Option(help="Filter, in place of ids: all documents that pass it.")] = None,
-    missing: Annotated[str, typer.Option(help="Ids that the index lacks: error or skip.")] = "error",
+    id: Annotated[list[str] | None, argument("Ids of documents; - reads one per line.")] = None,
+    where: Annotated[str | None, option("Filter, in place of ids: all documents that pass it.")] = None,
+    missing: Annotated[str, option("Ids that the index lacks: error or skip.")] = "error",
     json: Json = False,
 ) -> None:
     """Delete documents from an index. Running searches are not disturbed."""

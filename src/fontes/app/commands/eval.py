@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import InputError
-from ..options import Json, Machine, Measures, NotItself, Split, check_one_stdin, reads_files
+from ..options import Json, Machine, Measures, NotItself, Split, argument, check_one_stdin, option, reads_files
 
 commands = typer.Typer()
 
@@ -18,11 +18,11 @@ NOTEWORTHY = 10  # a note on topics whose own document is first, if they are one
 @commands.command("eval", rich_help_panel="Measure")
 @reads_files("id", of="topics")
 def eval_(
-    qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
-    run: Annotated[str, typer.Argument(help="A run, or -.", show_default=False)],
-    names: Annotated[list[str] | None, typer.Argument(help="The same as --measures.", show_default=False)] = None,
+    qrels: Annotated[str, argument("Judgments: a file, a BEIR folder, irds:NAME, or -.")],
+    run: Annotated[str, argument("A run, or -.")],
+    names: Annotated[list[str] | None, argument("The same as --measures.")] = None,
     measures: Measures = None,
-    per_topic: Annotated[bool, typer.Option("-q", "--per-topic", help="Each topic as well.")] = False,
+    per_topic: Annotated[bool, option("Each topic as well.", True, "-q", "--per-topic")] = False,
     split: Split = None,
     machine: Machine = None,
     not_itself: NotItself = False,

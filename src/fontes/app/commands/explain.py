@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, options_of_models
+from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, argument, option, options_of_models
 
 commands = typer.Typer()
 
@@ -16,14 +16,14 @@ commands = typer.Typer()
 def explain(
     parameters: dict[str, Any],
     index: IndexPath,
-    query: Annotated[str, typer.Argument(help="A question or keywords.", show_default=False)],
-    document: Annotated[str | None, typer.Argument(help="A document's id; none with --plan.", show_default=False)] = None,
+    query: Annotated[str, argument("A question or keywords.")],
+    document: Annotated[str | None, argument("A document's id; none with --plan.")] = None,
     pipeline: Pipeline = None,
     model: Model = None,
     encoder: Encoder = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Show how the query is searched.")] = False,
+    plan: Annotated[bool, option("Show how the query is searched.", True, "--plan")] = False,
     json: Json = False,
 ) -> None:
     """Explain the score of a document for a query, or how the query is searched."""

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import InputError
-from ..options import Json, ReportFiles, Split, reads_files
+from ..options import Json, ReportFiles, Split, argument, option, reads_files
 
 commands = typer.Typer()
 
@@ -16,20 +16,13 @@ commands = typer.Typer()
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
 def failures(
-    qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
-    run: Annotated[Path, typer.Argument(help="A run: TREC or MS MARCO.", show_default=False)],
-    beside: Annotated[
-        Path | None, typer.Option(help="Run to compare with.", show_default="the ideal order of the judged documents")
-    ] = None,
-    measure: Annotated[str, typer.Option("-m", "--measure", help="The measure.")] = "nDCG@10",
-    n: Annotated[int, typer.Option("-n", help="Topics.")] = 10,
-    topics: Annotated[
-        str | None,
-        typer.Option(help="Topics to examine, with their texts: as the judgments.", show_default="all judged topics"),
-    ] = None,
-    index: Annotated[
-        Path | None, typer.Option(help="Index searched, to examine words, lengths and repeats.", show_default=False)
-    ] = None,
+    qrels: Annotated[str, argument("Judgments: a file, a BEIR folder, irds:NAME, or -.")],
+    run: Annotated[Path, argument("A run: TREC or MS MARCO.")],
+    beside: Annotated[Path | None, option("Run to compare with.", "the ideal order of the judged documents")] = None,
+    measure: Annotated[str, option("The measure.", True, "-m", "--measure")] = "nDCG@10",
+    n: Annotated[int, option("Topics.", True, "-n")] = 10,
+    topics: Annotated[str | None, option("Topics to examine, with their texts: as the judgments.", "all judged topics")] = None,
+    index: Annotated[Path | None, option("Index searched, to examine words, lengths and repeats.", False)] = None,
     split: Split = None,
     output: ReportFiles = None,
     json: Json = False,

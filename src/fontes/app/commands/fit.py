@@ -8,7 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from ...tuning import fit as fit_pipeline
-from ..options import Analyzer, Group, IndexPath, Json, Qrels, ReportFiles, Split, Topics, Verify, options_of, reads_files
+from ..options import (
+    Analyzer,
+    Group,
+    IndexPath,
+    Json,
+    Qrels,
+    ReportFiles,
+    Split,
+    Topics,
+    Verify,
+    option,
+    options_of,
+    reads_files,
+)
 
 commands = typer.Typer()
 
@@ -26,20 +39,14 @@ def fit(
     index: IndexPath,
     topics: Topics,
     qrels: Qrels,
-    budget: Annotated[str, typer.Option(help="Longest time of a search, 95th percentile: 20ms, 1s.", show_default=False)],
+    budget: Annotated[str, option("Longest time of a search, 95th percentile: 20ms, 1s.", False)],
     split: Split = None,
-    rerank: Annotated[
-        list[str] | None, typer.Option(help="A reranker to try: 'cross_encoder(\"MODEL\")'; repeatable.", show_default="none")
-    ] = None,
-    candidate: Annotated[
-        list[str] | None, typer.Option(help="A further pipeline to try; repeatable.", show_default="none")
-    ] = None,
+    rerank: Annotated[list[str] | None, option("A reranker to try: 'cross_encoder(\"MODEL\")'; repeatable.", "none")] = None,
+    candidate: Annotated[list[str] | None, option("A further pipeline to try; repeatable.", "none")] = None,
     group: Group = None,
     output: ReportFiles = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw means against times and memory: .png, .svg or .pdf.", show_default=False)
-    ] = None,
-    only: Annotated[bool, typer.Option("--only-pipeline", help="Print only the text of the pipeline.")] = False,
+    plot: Annotated[Path | None, option("Draw means against times and memory: .png, .svg or .pdf.", False)] = None,
+    only: Annotated[bool, option("Print only the text of the pipeline.", True, "--only-pipeline")] = False,
     analyzer: Analyzer = None,
     verify: Verify = False,
     json: Json = False,

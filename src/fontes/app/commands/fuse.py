@@ -10,7 +10,7 @@ import typer
 from ...core.checks import real
 from ...core.errors import ParameterError
 from ...tuning import fit_weights
-from ..options import Split, options_of, reads_files
+from ..options import Split, argument, option, options_of, reads_files
 
 commands = typer.Typer()
 
@@ -20,28 +20,22 @@ commands = typer.Typer()
 @options_of({"--learn": fit_weights}, "measure", "folds", "seed", "step")
 def fuse(
     settings: dict[str, Any],
-    runs: Annotated[list[Path], typer.Argument(help="Two runs or more: TREC or MS MARCO.", show_default=False)],
+    runs: Annotated[list[Path], argument("Two runs or more: TREC or MS MARCO.")],
     method: Annotated[
-        str | None,
-        typer.Option(
-            help="rrf, combsum, combmnz, combmax, combmin, wsum, logodds, borda or isr.", show_default="rrf; with --learn wsum"
-        ),
+        str | None, option("rrf, combsum, combmnz, combmax, combmin, wsum, logodds, borda or isr.", "rrf; with --learn wsum")
     ] = None,
-    normalize: Annotated[str, typer.Option(help="Scores: min-max, max, sum, z, rank or none.")] = "min-max",
-    weights: Annotated[str | None, typer.Option(help="One a run, with commas: 0.3,0.7.", show_default="1 for each run")] = None,
-    rrf_k: Annotated[float, typer.Option(help="rrf: the constant k.")] = 60,
+    normalize: Annotated[str, option("Scores: min-max, max, sum, z, rank or none.")] = "min-max",
+    weights: Annotated[str | None, option("One a run, with commas: 0.3,0.7.", "1 for each run")] = None,
+    rrf_k: Annotated[float, option("rrf: the constant k.")] = 60,
     missing: Annotated[
-        str | None,
-        typer.Option(help="Contribution of a run to missing documents: min, or a number.", show_default="the method's rule"),
+        str | None, option("Contribution of a run to missing documents: min, or a number.", "the method's rule")
     ] = None,
-    k: Annotated[int | None, typer.Option("-k", help="Documents a topic.", min=1, show_default="all")] = None,
-    output: Annotated[str, typer.Option("-o", "--output", help="Run to write.")] = "-",
-    tag: Annotated[str, typer.Option(help="Name of the run, its last column.")] = "fontes",
-    learn: Annotated[
-        str | None, typer.Option(help="Judgments to learn weights from by cross-validation.", show_default=False)
-    ] = None,
+    k: Annotated[int | None, option("Documents a topic.", "all", "-k", min=1)] = None,
+    output: Annotated[str, option("Run to write.", True, "-o", "--output")] = "-",
+    tag: Annotated[str, option("Name of the run, its last column.")] = "fontes",
+    learn: Annotated[str | None, option("Judgments to learn weights from by cross-validation.", False)] = None,
     split: Split = None,
-    json: Annotated[bool, typer.Option("--json", help="With --learn: print the weights as JSON.")] = False,
+    json: Annotated[bool, option("With --learn: print the weights as JSON.", True, "--json")] = False,
 ) -> None:
     """Fuse runs into one. With --learn the weights of each topic are learned on other topics."""
     from ...core import Qrels

@@ -13,7 +13,7 @@ import typer
 from ...index import Index
 from ..completion import complete_analyzer
 from ..flags import ray_of
-from ..options import Format, IdPrefixes, Json, Memory, Parts, Ray, Threads, documents, options_of, reads_files
+from ..options import Format, IdPrefixes, Json, Memory, Parts, Ray, Threads, documents, option, options_of, reads_files
 
 commands = typer.Typer()
 
@@ -24,23 +24,23 @@ commands = typer.Typer()
 def index(
     settings: dict[str, Any],
     part: Parts,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Index directory to create.", show_default=False)],
+    output: Annotated[Path, option("Index directory to create.", False, "-o", "--output")],
     analyzer: Annotated[
         str,
-        typer.Option(
-            help="english, czech, cjk, …, also with +words:1-2 or +chars:3-5; or your MODULE:FUNCTION.",
+        option(
+            "english, czech, cjk, …, also with +words:1-2 or +chars:3-5; or your MODULE:FUNCTION.",
             autocompletion=complete_analyzer,
         ),
     ] = "english",
-    fields: Annotated[str, typer.Option(help="What to index, separated by commas.")] = "title,text",
+    fields: Annotated[str, option("What to index, separated by commas.")] = "title,text",
     format: Format = None,
     id_prefix: IdPrefixes = None,
     columns: Annotated[
         str | None,
-        typer.Option(
-            help="Metadata columns for filters: year=integer,lang=keyword, …; also float, date (or date:%d/%m/%Y), boolean, "
+        option(
+            "Metadata columns for filters: year=integer,lang=keyword, …; also float, date (or date:%d/%m/%Y), boolean, "
             "keywords.",
-            show_default="all of one type",
+            "all of one type",
         ),
     ] = None,
     ray: Ray = None,

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ..options import Json, Partial
+from ..options import Json, Partial, argument
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Index")
 def info(
-    index: Annotated[Path | None, typer.Argument(help="An index directory.", show_default="what is cached")] = None,
+    index: Annotated[Path | None, argument("An index directory.", "what is cached")] = None,
     partial: Partial = False,
     json: Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, IndexPath, Json, Memory, Threads
+from ..options import Analyzer, IndexPath, Json, Memory, Threads, option
 
 commands = typer.Typer()
 
@@ -18,10 +18,10 @@ def merge(
     memory: Memory = None,
     threads: Threads = None,
     drop_vectors: Annotated[
-        bool, typer.Option("--drop-vectors", help="Drop vectors that only some documents have, which prevent a merge.")
+        bool, option("Drop vectors that only some documents have, which prevent a merge.", True, "--drop-vectors")
     ] = False,
     positions: Annotated[
-        bool, typer.Option("--positions", help="Also store the positions of terms, found in the stored texts.")
+        bool, option("Also store the positions of terms, found in the stored texts.", True, "--positions")
     ] = False,
     analyzer: Analyzer = None,
     json: Json = False,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Json
+from ..options import Json, argument
 
 commands = typer.Typer()
 
@@ -19,10 +19,7 @@ TASK = "claims"  # of the sample collection
 
 
 @commands.command(rich_help_panel="Reproduce")
-def new(
-    directory: Annotated[Path, typer.Argument(help="Folder to write; it is new or empty.", show_default=False)],
-    json: Json = False,
-) -> None:
+def new(directory: Annotated[Path, argument("Folder to write; it is new or empty.")], json: Json = False) -> None:
     """Write a project: a folder of data, an experiment, a notebook and a README. They run, on a sample until you replace it."""
     from ...core.errors import InputError
     from ...storage.files import as_path, write

@@ -12,7 +12,7 @@ from ... import plots
 from ...comparison import plot_measures
 from ...core.errors import ParameterError
 from ...core.parameters import parameters
-from ..options import Split, options_of, reads_files
+from ..options import Split, argument, option, options_of, reads_files
 
 commands = typer.Typer()
 
@@ -41,19 +41,13 @@ INDEX_PLOTS = ("lengths", "zipf", "heaps")
 )
 def plot(
     settings: dict[str, Any],
-    kind: Annotated[
-        str, typer.Argument(help="tfidf, bm25, idf, lengths, zipf, heaps, measures or pipeline.", show_default=False)
-    ],
+    kind: Annotated[str, argument("tfidf, bm25, idf, lengths, zipf, heaps, measures or pipeline.")],
     files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="An index directory; for measures judgments and then runs; for pipeline an expression.", show_default=False
-        ),
+        list[str] | None, argument("An index directory; for measures judgments and then runs; for pipeline an expression.")
     ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .svg, .png or .pdf.")] = Path("plot.svg"),
+    output: Annotated[Path, option("File to write: .svg, .png or .pdf.", True, "-o", "--output")] = Path("plot.svg"),
     measures: Annotated[
-        list[str] | None,
-        typer.Option("-m", "--measures", help="measures: names without cutoff, with commas.", show_default="P,R,SetF,RR"),
+        list[str] | None, option("measures: names without cutoff, with commas.", "P,R,SetF,RR", "-m", "--measures")
     ] = None,
     split: Split = None,
 ) -> None:

@@ -8,7 +8,21 @@ from typing import Annotated
 import typer
 
 from ..completion import complete_pipeline
-from ..options import Analyzer, Json, Ray, RunFormat, RunOutput, Tag, Topics, TopicsSplit, Verify, check_one_stdin, reads_files
+from ..options import (
+    Analyzer,
+    Json,
+    Ray,
+    RunFormat,
+    RunOutput,
+    Tag,
+    Topics,
+    TopicsSplit,
+    Verify,
+    argument,
+    check_one_stdin,
+    option,
+    reads_files,
+)
 
 commands = typer.Typer()
 
@@ -16,20 +30,14 @@ commands = typer.Typer()
 @commands.command(rich_help_panel="Runs")
 @reads_files("id", "text", of="topics")
 def rerank(
-    run: Annotated[str, typer.Argument(help="A run: TREC or MS MARCO, or -.", show_default=False)],
-    index: Annotated[Path, typer.Option(help="Index that has the documents' text.", show_default=False)],
+    run: Annotated[str, argument("A run: TREC or MS MARCO, or -.")],
+    index: Annotated[Path, option("Index that has the documents' text.", False)],
     topics: Topics,
     with_: Annotated[
-        str,
-        typer.Option(
-            "--with",
-            help="A stage from run to run: 'cross_encoder(\"MODEL\")'.",
-            show_default=False,
-            autocompletion=complete_pipeline,
-        ),
+        str, option("A stage from run to run: 'cross_encoder(\"MODEL\")'.", False, "--with", autocompletion=complete_pipeline)
     ],
     split: TopicsSplit = None,
-    k: Annotated[int, typer.Option("-k", help="The best documents of each topic; the others are left out.", min=1)] = 100,
+    k: Annotated[int, option("The best documents of each topic; the others are left out.", True, "-k", min=1)] = 100,
     analyzer: Analyzer = None,
     verify: Verify = False,
     output: RunOutput = "-",

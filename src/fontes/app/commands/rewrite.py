@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, Format, TopicsSplit, reads_files
+from ..options import Analyzer, Format, TopicsSplit, argument, option, reads_files
 
 commands = typer.Typer()
 
@@ -15,18 +15,13 @@ commands = typer.Typer()
 @commands.command(rich_help_panel="Runs")
 @reads_files("id", "text", of="topics")
 def rewrite(
-    topics: Annotated[
-        str, typer.Argument(help="A file of topics with turns, sample:harbour/conversations, or -.", show_default=False)
-    ],
+    topics: Annotated[str, argument("A file of topics with turns, sample:harbour/conversations, or -.")],
     with_: Annotated[
-        str,
-        typer.Option(
-            "--with", help="A stage from topics to topics: 'last_turns(k=2)', 'hqe()', 'canard_t5()', …", show_default=False
-        ),
+        str, option("A stage from topics to topics: 'last_turns(k=2)', 'hqe()', 'canard_t5()', …", False, "--with")
     ],
-    index: Annotated[Path | None, typer.Option(help="Index, for stages that need one.", show_default=False)] = None,
+    index: Annotated[Path | None, option("Index, for stages that need one.", False)] = None,
     analyzer: Analyzer = None,
-    output: Annotated[str, typer.Option("-o", "--output", help="File of topics to write, as JSON lines.")] = "-",
+    output: Annotated[str, option("File of topics to write, as JSON lines.", True, "-o", "--output")] = "-",
     format: Format = None,
     split: TopicsSplit = None,
 ) -> None:

@@ -27,6 +27,8 @@ from ..options import (
     TopicsSplit,
     Verify,
     Where,
+    argument,
+    option,
     options_of_models,
     reads_files,
 )
@@ -40,10 +42,8 @@ commands = typer.Typer()
 def search(
     parameters: dict[str, Any],
     index: IndexPath,
-    query: Annotated[str | None, typer.Argument(help="A question or keywords.", show_default=False)] = None,
-    topics: Annotated[
-        str | None, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)
-    ] = None,
+    query: Annotated[str | None, argument("A question or keywords.")] = None,
+    topics: Annotated[str | None, option("Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", False)] = None,
     split: TopicsSplit = None,
     pipeline: Pipeline = None,
     model: Model = None,
@@ -53,24 +53,21 @@ def search(
     descending: Descending = False,
     facets: Facets = None,
     language: Annotated[
-        bool, typer.Option("--query", help='Read the query language: +must -not "a phrase" title:word year:>=2020 pre* word~1.')
+        bool, option('Read the query language: +must -not "a phrase" title:word year:>=2020 pre* word~1.', True, "--query")
     ] = False,
     tolerance: Tolerance = "off",
     analyzer: Analyzer = None,
     verify: Verify = False,
     partial: Partial = False,
-    k: Annotated[
-        int | None,
-        typer.Option("-k", help="Documents a topic.", min=1, show_default="10; with --topics 1000, or as --pipeline says"),
-    ] = None,
-    offset: Annotated[int, typer.Option(help="Best documents to leave out, for the next page.", min=0)] = 0,
-    count: Annotated[bool, typer.Option("--count", help="Count all documents that match, beyond 1,000 too.")] = False,
+    k: Annotated[int | None, option("Documents a topic.", "10; with --topics 1000, or as --pipeline says", "-k", min=1)] = None,
+    offset: Annotated[int, option("Best documents to leave out, for the next page.", min=0)] = 0,
+    count: Annotated[bool, option("Count all documents that match, beyond 1,000 too.", True, "--count")] = False,
     not_itself: NotItself = False,
     output: RunOutput = "-",
     tag: Tag = "fontes",
     to: RunFormat = None,
     ir_metadata: Annotated[
-        bool, typer.Option("--ir-metadata", help="Write a header with the run's provenance (ir_metadata).")
+        bool, option("Write a header with the run's provenance (ir_metadata).", True, "--ir-metadata")
     ] = False,
     ray: Ray = None,
     json: Json = False,

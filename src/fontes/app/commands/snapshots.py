@@ -9,7 +9,7 @@ import typer
 
 from ...comparison.testing import Testing
 from ...core.errors import InputError, ParameterError
-from ..options import Json, Measures, ReportFiles, options_of
+from ..options import Json, Measures, ReportFiles, argument, option, options_of
 
 commands = typer.Typer()
 
@@ -21,21 +21,13 @@ RUNS = ("runs/*.run", "*.run", "*.trec")
 @options_of(Testing, "test", "correction", "alpha", "seed", "allow_empty")
 def snapshots(
     settings: dict[str, Any],
-    folders: Annotated[
-        list[Path],
-        typer.Argument(help="Folders in order of time, each with the runs NAME.run or runs/NAME.run.", show_default=False),
-    ],
-    pivot: Annotated[str, typer.Option(help="The system that the others are compared with.")] = "bm25",
+    folders: Annotated[list[Path], argument("Folders in order of time, each with the runs NAME.run or runs/NAME.run.")],
+    pivot: Annotated[str, option("The system that the others are compared with.")] = "bm25",
     qrels: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Judgments of each folder, in order, as for the other commands.",
-            show_default=f"the folder's {', '.join(QRELS[:2])}, …",
-        ),
+        option("Judgments of each folder, in order, as for the other commands.", f"the folder's {', '.join(QRELS[:2])}, …"),
     ] = None,
-    reference: Annotated[
-        str | None, typer.Option(help="Folder that the others are compared with.", show_default="the first")
-    ] = None,
+    reference: Annotated[str | None, option("Folder that the others are compared with.", "the first")] = None,
     measures: Measures = None,
     output: ReportFiles = None,
     json: Json = False,

@@ -10,7 +10,7 @@ import typer
 
 from ...core.errors import ParameterError
 from ..completion import complete_stage
-from ..options import Json
+from ..options import Json, argument, option
 
 if TYPE_CHECKING:
     from ...core.part import Part
@@ -30,10 +30,8 @@ MIN_SHARING = 3  # a parameter that at least so many parts describe alike is des
 
 @commands.command(rich_help_panel="Search")
 def stages(
-    name: Annotated[
-        str | None, typer.Argument(help="A stage or another part.", show_default="all", autocompletion=complete_stage)
-    ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the page of the reference.")] = False,
+    name: Annotated[str | None, argument("A stage or another part.", "all", autocompletion=complete_stage)] = None,
+    markdown: Annotated[bool, option("Print the page of the reference.", True, "--markdown")] = False,
     json: Json = False,
 ) -> None:
     """List the parts of pipelines, or show the parameters of one."""

@@ -12,7 +12,21 @@ from ...lexical import BM25
 from ...tuning import tune as tune_stage
 from ..completion import complete_pipeline
 from ..flags import ray_of
-from ..options import Analyzer, Group, IndexPath, Json, Qrels, Ray, ReportFiles, Split, Topics, Verify, options_of, reads_files
+from ..options import (
+    Analyzer,
+    Group,
+    IndexPath,
+    Json,
+    Qrels,
+    Ray,
+    ReportFiles,
+    Split,
+    Topics,
+    Verify,
+    option,
+    options_of,
+    reads_files,
+)
 
 commands = typer.Typer()
 
@@ -29,11 +43,11 @@ def tune(
     qrels: Qrels,
     split: Split = None,
     pipeline: Annotated[
-        str, typer.Option(help="The pipeline, with tune() for values.", autocompletion=complete_pipeline)
+        str, option("The pipeline, with tune() for values.", autocompletion=complete_pipeline)
     ] = DEFAULT_PIPELINE,
     group: Group = None,
     output: ReportFiles = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the surface: .png, .svg or .pdf.", show_default=False)] = None,
+    plot: Annotated[Path | None, option("Draw the surface: .png, .svg or .pdf.", False)] = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
     json: Json = False,

@@ -9,7 +9,7 @@ import typer
 
 from ....core.qrels import Qrels
 from ...completion import complete_pipeline
-from ...options import IndexPath, Json, Measures, ReportFiles, options_of
+from ...options import IndexPath, Json, Measures, ReportFiles, argument, option, options_of
 from ...server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -34,27 +34,22 @@ commands = typer.Typer()
     "refresh",
 )
 def mcp(
-    indexes: Annotated[list[Path], typer.Argument(metavar="INDEX...", help="Index directories.", show_default=False)],
+    indexes: Annotated[list[Path], argument("Index directories.", metavar="INDEX...")],
     settings: dict[str, Any],
     pipeline: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Pipeline of searches beside bm25, NAME=EXPR or EXPR; the first is the default; repeatable.",
-            show_default="only bm25=bm25()",
+        option(
+            "Pipeline of searches beside bm25, NAME=EXPR or EXPR; the first is the default; repeatable.",
+            "only bm25=bm25()",
             autocompletion=complete_pipeline,
         ),
     ] = None,
-    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP at /mcp, not over standard input and output.")] = False,
+    http: Annotated[bool, option("Serve over HTTP at /mcp, not over standard input and output.", True, "--http")] = False,
     key_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="File with the key that every client must send over HTTP.", show_default="FONTES_KEY of the environment"
-        ),
+        Path | None, option("File with the key that every client must send over HTTP.", "FONTES_KEY of the environment")
     ] = None,
-    log: Annotated[Path | None, typer.Option(help="Folder into which every call is written.", show_default="no log")] = None,
-    session: Annotated[
-        str | None, typer.Option(help="Name of the session in the log, without --http.", show_default="the time")
-    ] = None,
+    log: Annotated[Path | None, option("Folder into which every call is written.", "no log")] = None,
+    session: Annotated[str | None, option("Name of the session in the log, without --http.", "the time")] = None,
 ) -> None:
     """Serve indexes to a language model as search tools, by the Model Context Protocol. Read-only.
 
@@ -112,18 +107,11 @@ def mcp(
 group = typer.Typer(name="agent", help="Logged calls of language models: topics, judgments, reports.", no_args_is_help=True)
 commands.add_typer(group, rich_help_panel="Measure")
 
-Log = Annotated[Path, typer.Argument(help="Folder of fontes mcp --log, or a file of it.", show_default=False)]
-Answers = Annotated[
-    Path | None,
-    typer.Option(help="JSON lines with session and text, whose cited ids are evidence.", show_default="what was read"),
-]
-LoggedIndex = Annotated[
-    str | None,
-    typer.Option(help="Name of the index in the log whose calls count.", show_default="the only one; of a report, all"),
-]
+Log = Annotated[Path, argument("Folder of fontes mcp --log, or a file of it.")]
+Answers = Annotated[Path | None, option("JSON lines with session and text, whose cited ids are evidence.", "what was read")]
+LoggedIndex = Annotated[str | None, option("Name of the index in the log whose calls count.", "the only one; of a report, all")]
 Judgments = Annotated[
-    str | None,
-    typer.Option("--qrels", help="Judgments of the topics of fontes agent export.", show_default="what was read or cited"),
+    str | None, option("Judgments of the topics of fontes agent export.", "what was read or cited", "--qrels")
 ]
 
 
@@ -133,7 +121,7 @@ def report(
     answers: Answers = None,
     qrels: Judgments = None,
     logged_index: LoggedIndex = None,
-    confidence: Annotated[float, typer.Option(help="Confidence of the intervals.", min=0.5, max=0.999)] = 0.95,
+    confidence: Annotated[float, option("Confidence of the intervals.", min=0.5, max=0.999)] = 0.95,
     output: ReportFiles = None,
     json: Json = False,
 ) -> None:
@@ -154,14 +142,10 @@ def replay(
     index: IndexPath,
     pipeline: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Pipeline to compare, NAME=EXPR or EXPR; repeatable.",
-            show_default="bm25=bm25()",
-            autocompletion=complete_pipeline,
-        ),
+        option("Pipeline to compare, NAME=EXPR or EXPR; repeatable.", "bm25=bm25()", autocompletion=complete_pipeline),
     ] = None,
-    tool: Annotated[list[str] | None, typer.Option(help="search or evidence; repeatable.", show_default="search")] = None,
-    tokens: Annotated[int | None, typer.Option(help="Budget of each answer.", min=200, show_default="as logged")] = None,
+    tool: Annotated[list[str] | None, option("search or evidence; repeatable.", "search")] = None,
+    tokens: Annotated[int | None, option("Budget of each answer.", "as logged", min=200)] = None,
     measures: Measures = None,
     answers: Answers = None,
     qrels: Judgments = None,
@@ -198,7 +182,7 @@ def replay(
 @group.command()
 def export(
     log: Log,
-    folder: Annotated[Path, typer.Argument(help="Folder to write.", show_default=False)],
+    folder: Annotated[Path, argument("Folder to write.")],
     answers: Answers = None,
     logged_index: LoggedIndex = None,
     json: Json = False,
@@ -237,7 +221,7 @@ def _judgments(sessions: list[Session], answers: Path | None, qrels: str | None)
 
 @commands.command(rich_help_panel="Reproduce")
 def skill(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write, such as .claude/skills/fontes.")],
+    folder: Annotated[Path, argument("Folder to write, such as .claude/skills/fontes.", True, metavar="DIR")],
     json: Json = False,
 ) -> None:
     """Write a skill for coding agents: SKILL.md and the files it refers to."""

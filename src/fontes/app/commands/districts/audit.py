@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ....core.errors import InputError
-from ...options import Json, Measures, ReportFiles, Split, check_one_stdin, reads_files
+from ...options import Json, Measures, ReportFiles, Split, argument, check_one_stdin, option, reads_files
 
 if TYPE_CHECKING:
     from ....core import Qrels
@@ -19,34 +19,26 @@ commands = typer.Typer()
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
 def audit(
-    run: Annotated[str | None, typer.Argument(help="A run, or -.", show_default="none: only the collection")] = None,
+    run: Annotated[str | None, argument("A run, or -.", "none: only the collection")] = None,
     qrels: Annotated[
-        str | None,
-        typer.Option(help="Judgments: a file, one of fontes judge, a BEIR folder, irds:NAME, sample:NAME.", show_default=False),
+        str | None, option("Judgments: a file, one of fontes judge, a BEIR folder, irds:NAME, sample:NAME.", False)
     ] = None,
     collection: Annotated[
         str | None,
-        typer.Option(
-            help="Judgments, topics, documents and the training split of a BEIR folder, irds:NAME or sample:NAME.",
-            show_default=False,
-        ),
+        option("Judgments, topics, documents and the training split of a BEIR folder, irds:NAME or sample:NAME.", False),
     ] = None,
-    topics: Annotated[str | None, typer.Option(help="Topics with their texts: as the judgments.", show_default=False)] = None,
-    corpus: Annotated[
-        str | None, typer.Option(help="Documents: a file or folder, irds:NAME, sample:NAME, or -.", show_default=False)
-    ] = None,
+    topics: Annotated[str | None, option("Topics with their texts: as the judgments.", False)] = None,
+    corpus: Annotated[str | None, option("Documents: a file or folder, irds:NAME, sample:NAME, or -.", False)] = None,
     train: Annotated[
-        list[str] | None,
-        typer.Option(help="Training data: examples, topics, judgments, a collection; repeatable.", show_default=False),
+        list[str] | None, option("Training data: examples, topics, judgments, a collection; repeatable.", False)
     ] = None,
     machine: Annotated[
-        str | None,
-        typer.Option(help="Labels of a machine that are among the judgments.", show_default="the models of fontes judge"),
+        str | None, option("Labels of a machine that are among the judgments.", "the models of fontes judge")
     ] = None,
     measures: Measures = None,
     split: Split = None,
-    near: Annotated[float, typer.Option(help="Least similarity of near copies; 0: only equal texts.")] = 0.8,
-    seed: Annotated[int, typer.Option(help="Seed of the random orders of equal scores.")] = 0,
+    near: Annotated[float, option("Least similarity of near copies; 0: only equal texts.")] = 0.8,
+    seed: Annotated[int, option("Seed of the random orders of equal scores.")] = 0,
     output: ReportFiles = None,
     json: Json = False,
 ) -> None:

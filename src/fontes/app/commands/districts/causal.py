@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify
+from ...options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, argument, option
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,16 +22,14 @@ MAX_SOURCES = 3  # sources of a cause that are printed with their sentences
 @commands.command(rich_help_panel="Search")
 def why(
     index: IndexPath,
-    event: Annotated[str, typer.Argument(help="What happened, in a few words.", show_default=False)],
-    depth: Annotated[int, typer.Option(help="Length of a chain of causes.", min=1)] = 3,
-    breadth: Annotated[int, typer.Option(help="Maximum causes of an event.", min=1)] = 3,
-    k: Annotated[int, typer.Option("-k", help="Documents read for each event.", min=1)] = 20,
-    overlap: Annotated[float, typer.Option(help="Minimum share of the event's terms in an effect, 0 to 1.")] = 0.3,
-    weak: Annotated[bool, typer.Option("--weak", help="Also read after, following, amid.")] = False,
-    leads: Annotated[int, typer.Option(help="Documents to add where no cause is stated.", min=0)] = 0,
-    before: Annotated[
-        str | None, typer.Option(help="Day of the event, YYYY-MM-DD: causes and leads are dated before it.", show_default=False)
-    ] = None,
+    event: Annotated[str, argument("What happened, in a few words.")],
+    depth: Annotated[int, option("Length of a chain of causes.", min=1)] = 3,
+    breadth: Annotated[int, option("Maximum causes of an event.", min=1)] = 3,
+    k: Annotated[int, option("Documents read for each event.", True, "-k", min=1)] = 20,
+    overlap: Annotated[float, option("Minimum share of the event's terms in an effect, 0 to 1.")] = 0.3,
+    weak: Annotated[bool, option("Also read after, following, amid.", True, "--weak")] = False,
+    leads: Annotated[int, option("Documents to add where no cause is stated.", min=0)] = 0,
+    before: Annotated[str | None, option("Day of the event, YYYY-MM-DD: causes and leads are dated before it.", False)] = None,
     pipeline: Pipeline = None,
     model: Model = None,
     encoder: Encoder = None,
@@ -59,12 +57,10 @@ def why(
 
 @commands.command(rich_help_panel="Models")
 def keyphrases(
-    text: Annotated[str, typer.Argument(help="A file of text in UTF-8, or -.", show_default=False)],
-    top: Annotated[int, typer.Option(help="Keyphrases; 0: all.", min=0)] = 10,
-    model: Annotated[
-        str, typer.Option(help="A spaCy model, or stopwords: runs without stop words, no model needed.")
-    ] = "en_core_web_sm",
-    stemmer: Annotated[str, typer.Option(help="One of Snowball's: porter, german, …; none.")] = "porter",
+    text: Annotated[str, argument("A file of text in UTF-8, or -.")],
+    top: Annotated[int, option("Keyphrases; 0: all.", min=0)] = 10,
+    model: Annotated[str, option("A spaCy model, or stopwords: runs without stop words, no model needed.")] = "en_core_web_sm",
+    stemmer: Annotated[str, option("One of Snowball's: porter, german, …; none.")] = "porter",
     json: Json = False,
 ) -> None:
     """Print the keyphrases of a text with their scores, best first, by TopicRank."""

@@ -7,17 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ...options import Json
+from ...options import Json, option
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Reproduce")
 def demo(
-    directory: Annotated[
-        Path | None, typer.Option(help="Keep indexes and runs here.", show_default="a temporary place")
-    ] = None,
-    json: Json = False,
+    directory: Annotated[Path | None, option("Keep indexes and runs here.", "a temporary place")] = None, json: Json = False
 ) -> None:
     """Run the examples of README, and measure four tasks on the sample collection."""
     from ...demo import run_demo

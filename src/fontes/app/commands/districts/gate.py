@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from ...options import Json, Split
+from ...options import Json, Split, argument, option
 
 commands = typer.Typer()
 group = typer.Typer(
@@ -19,20 +19,17 @@ group = typer.Typer(
 )
 commands.add_typer(group, rich_help_panel="Measure")
 
-File = Annotated[Path, typer.Argument(metavar="[FILE]", help="The gate.")]
+File = Annotated[Path, argument("The gate.", True, metavar="[FILE]")]
 
 
 @group.command()
 def init(
-    source: Annotated[
-        str,
-        typer.Argument(help="An index; or a collection to index: sample:NAME, irds:NAME, a BEIR folder.", show_default=False),
-    ],
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="File to write.")] = Path("gate.toml"),
-    topics: Annotated[str | None, typer.Option(help="Topics, for an index.", show_default="the collection's")] = None,
-    qrels: Annotated[str | None, typer.Option(help="Judgments, for an index.", show_default="the collection's")] = None,
+    source: Annotated[str, argument("An index; or a collection to index: sample:NAME, irds:NAME, a BEIR folder.")],
+    file: Annotated[Path, argument("File to write.", True, metavar="[FILE]")] = Path("gate.toml"),
+    topics: Annotated[str | None, option("Topics, for an index.", "the collection's")] = None,
+    qrels: Annotated[str | None, option("Judgments, for an index.", "the collection's")] = None,
     split: Split = None,
-    pipeline: Annotated[str, typer.Option(help="Pipeline of the first baseline.")] = "bm25()",
+    pipeline: Annotated[str, option("Pipeline of the first baseline.")] = "bm25()",
     json: Json = False,
 ) -> None:
     """Write the file of a gate, with a first baseline."""
@@ -55,11 +52,8 @@ def run(
     file: File = Path("gate.toml"),
     output: Annotated[
         list[Path] | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="Write the result: .md for a pull request, .xml for JUnit, .json, or .html; repeatable.",
-            show_default=False,
+        option(
+            "Write the result: .md for a pull request, .xml for JUnit, .json, or .html; repeatable.", False, "-o", "--output"
         ),
     ] = None,
     json: Json = False,
@@ -87,8 +81,7 @@ def run(
 def plan(
     file: File = Path("gate.toml"),
     machine: Annotated[
-        str | None,
-        typer.Option(help="Machine labels of these and more topics, which the judgments correct.", show_default="the file's"),
+        str | None, option("Machine labels of these and more topics, which the judgments correct.", "the file's")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -119,9 +112,7 @@ def plan(
 @group.command()
 def accept(
     file: File = Path("gate.toml"),
-    because: Annotated[
-        str, typer.Option(help="Why a change is accepted that does not pass; the lock keeps it.", show_default=False)
-    ] = "",
+    because: Annotated[str, option("Why a change is accepted that does not pass; the lock keeps it.", False)] = "",
     json: Json = False,
 ) -> None:
     """Make the candidate's run of the last fontes gate run the baseline, and write its lock."""

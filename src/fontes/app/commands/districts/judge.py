@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...completion import complete_pipeline
-from ...options import Measures, options_of, reads_files
+from ...options import Measures, argument, option, options_of, reads_files
 from ...server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -25,53 +25,37 @@ commands = typer.Typer()
 @options_of(ServerSettings, "port", "host", "hosts")
 def judge(
     settings: dict[str, Any],
-    index: Annotated[Path | None, typer.Argument(help="Index directory.", show_default=False)] = None,
+    index: Annotated[Path | None, argument("Index directory.")] = None,
     topics: Annotated[
-        str | None,
-        typer.Option(
-            help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default="those typed in the page"
-        ),
+        str | None, option("Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", "those typed in the page")
     ] = None,
     pipeline: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Pipeline that fills the pools, NAME=EXPR or EXPR; repeatable.",
-            show_default="bm25=bm25()",
-            autocompletion=complete_pipeline,
+        option(
+            "Pipeline that fills the pools, NAME=EXPR or EXPR; repeatable.", "bm25=bm25()", autocompletion=complete_pipeline
         ),
     ] = None,
-    run: Annotated[
-        list[Path] | None, typer.Option(help="Run whose documents join the pools; repeatable.", show_default=False)
-    ] = None,
-    depth: Annotated[int, typer.Option(help="Documents of each pipeline in a pool.", min=1, max=10_000)] = 20,
-    judgments: Annotated[Path, typer.Option(help="File of judgments, which is created or continued.")] = Path(
-        "judgments.sqlite"
-    ),
+    run: Annotated[list[Path] | None, option("Run whose documents join the pools; repeatable.", False)] = None,
+    depth: Annotated[int, option("Documents of each pipeline in a pool.", min=1, max=10_000)] = 20,
+    judgments: Annotated[Path, option("File of judgments, which is created or continued.")] = Path("judgments.sqlite"),
     judge: Annotated[
-        list[str] | None,
-        typer.Option(help="Name of a judge; new judges get a token; repeatable.", show_default="those in the file, or 'judge'"),
+        list[str] | None, option("Name of a judge; new judges get a token; repeatable.", "those in the file, or 'judge'")
     ] = None,
-    renew: Annotated[list[str] | None, typer.Option(help="Name of a judge who gets a new token; repeatable.")] = None,
+    renew: Annotated[list[str] | None, option("Name of a judge who gets a new token; repeatable.")] = None,
     token_file: Annotated[
-        Path | None, typer.Option(help="File to create for new tokens, which only you can read.", show_default="printed once")
+        Path | None, option("File to create for new tokens, which only you can read.", "printed once")
     ] = None,
-    export: Annotated[
-        Path | None, typer.Option(help="Write topics and judgments into this folder, and serve nothing.", show_default=False)
-    ] = None,
+    export: Annotated[Path | None, option("Write topics and judgments into this folder, and serve nothing.", False)] = None,
     llm: Annotated[
-        str | None,
-        typer.Option(help="A language model that judges the pools first: a name, local:FOLDER, or llm(…).", show_default=False),
+        str | None, option("A language model that judges the pools first: a name, local:FOLDER, or llm(…).", False)
     ] = None,
     guidelines: Annotated[
-        str | None,
-        typer.Option(help="For --llm: umbrela, or a file with your guidelines, FILE.md.", show_default="umbrela_reasons"),
+        str | None, option("For --llm: umbrela, or a file with your guidelines, FILE.md.", "umbrela_reasons")
     ] = None,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Print how many more topics people must judge to settle which runs are better.")
+        bool, option("Print how many more topics people must judge to settle which runs are better.", True, "--plan")
     ] = False,
-    machine: Annotated[
-        str | None, typer.Option(help="For --plan: a machine's labels, as a file or the name of its judge.", show_default=False)
-    ] = None,
+    machine: Annotated[str | None, option("For --plan: a machine's labels, as a file or the name of its judge.", False)] = None,
     measures: Measures = None,
 ) -> None:
     """Judge a pool in the browser: documents of several pipelines, shuffled and blind, into a test collection."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...options import Analyzer, Encoder, IndexPath, Json, Pipeline, Where
+from ...options import Analyzer, Encoder, IndexPath, Json, Pipeline, Where, argument, option
 
 if TYPE_CHECKING:
     from ....llm import StoredAnswer
@@ -23,20 +23,14 @@ MODEL = "FONTES_LLM"  # environment variable
 @commands.command(rich_help_panel="Search")
 def ask(
     index: IndexPath,
-    question: Annotated[str, typer.Argument(help="A question.", show_default=False)],
+    question: Annotated[str, argument("A question.")],
     llm: Annotated[
         str | None,
-        typer.Option(
-            help="The language model: a name, or local:FOLDER, or an expression, llm(…).",
-            show_default=f"{MODEL} of the environment",
-        ),
+        option("The language model: a name, or local:FOLDER, or an expression, llm(…).", f"{MODEL} of the environment"),
     ] = None,
-    k: Annotated[int, typer.Option("-k", help="Documents that it reads.", min=1)] = 5,
+    k: Annotated[int, option("Documents that it reads.", True, "-k", min=1)] = 5,
     source: Annotated[
-        str | None,
-        typer.Option(
-            help="Metadata field with addresses, such as url, for sentences that end with (source: URL).", show_default=False
-        ),
+        str | None, option("Metadata field with addresses, such as url, for sentences that end with (source: URL).", False)
     ] = None,
     pipeline: Pipeline = None,
     encoder: Encoder = None,
@@ -76,13 +70,12 @@ def ask(
 
 
 RESULTS = "Results or lock of an experiment, rewritten topics (.jsonl), or a run with --ir-metadata."
-Pack = Annotated[Path, typer.Argument(metavar="PACK", help="A file of answers, .jsonl or .jsonl.gz.", show_default=False)]
+Pack = Annotated[Path, argument("A file of answers, .jsonl or .jsonl.gz.", metavar="PACK")]
 
 
 @group.command()
 def usage(
-    results: Annotated[Path | None, typer.Argument(metavar="[RUN]", help=RESULTS, show_default="all stored answers")] = None,
-    json: Json = False,
+    results: Annotated[Path | None, argument(RESULTS, "all stored answers", metavar="[RUN]")] = None, json: Json = False
 ) -> None:
     """Count stored answers and their tokens, by model."""
     from datetime import UTC, datetime
@@ -114,9 +107,7 @@ def usage(
 
 
 @group.command()
-def export(
-    results: Annotated[Path, typer.Argument(metavar="RUN", help=RESULTS, show_default=False)], pack: Pack, json: Json = False
-) -> None:
+def export(results: Annotated[Path, argument(RESULTS, metavar="RUN")], pack: Pack, json: Json = False) -> None:
     """Write the answers behind a run into a file to share, so that others can replay it."""
     from ....core.errors import InputError
     from ....llm import write_pack

@@ -9,7 +9,7 @@ import typer
 
 from ....core.errors import ParameterError
 from ...flags import ray_of
-from ...options import IndexPath, Json, Ray
+from ...options import IndexPath, Json, Ray, argument, option
 
 if TYPE_CHECKING:
     from ....index import Index
@@ -22,39 +22,31 @@ def encode(
     index: IndexPath,
     encoder: Annotated[
         str,
-        typer.Argument(
-            help="A model: a folder, a name on the hub, the name of stored vectors, or an encoder as an expression: "
-            "'chunked_encoder(\"MODEL\")'.",
-            show_default=False,
+        argument(
+            "A model: a folder, a name on the hub, the name of stored vectors, or an encoder as an expression: "
+            "'chunked_encoder(\"MODEL\")'."
         ),
     ],
-    name: Annotated[
-        str | None,
-        typer.Option(help="Name of the vectors, for dense(NAME) in pipelines.", show_default="the one that they have"),
-    ] = None,
+    name: Annotated[str | None, option("Name of the vectors, for dense(NAME) in pipelines.", "the one that they have")] = None,
     dtype: Annotated[
-        str | None,
-        typer.Option(help="float32, float16, int8, rabitq4, rabitq2 or rabitq1.", show_default="as the stored ones, float32"),
+        str | None, option("float32, float16, int8, rabitq4, rabitq2 or rabitq1.", "as the stored ones, float32")
     ] = None,
     algorithm: Annotated[
-        str | None, typer.Option(help="Also build an approximate index: hnsw, IVF256,Flat, annoy:1000, …", show_default="flat")
+        str | None, option("Also build an approximate index: hnsw, IVF256,Flat, annoy:1000, …", "flat")
     ] = None,
-    sparse: Annotated[bool, typer.Option("--sparse", help="Weights of terms, by a SPLADE model.")] = False,
-    late: Annotated[bool, typer.Option("--late", help="A vector for each token, by a ColBERT model.")] = False,
+    sparse: Annotated[bool, option("Weights of terms, by a SPLADE model.", True, "--sparse")] = False,
+    late: Annotated[bool, option("A vector for each token, by a ColBERT model.", True, "--late")] = False,
     nbits: Annotated[
-        int | None,
-        typer.Option(
-            help="late: bits per dimension: 1, 2 or 4; 16 or 32 store whole vectors.", show_default="as the stored ones, 4"
-        ),
+        int | None, option("late: bits per dimension: 1, 2 or 4; 16 or 32 store whole vectors.", "as the stored ones, 4")
     ] = None,
     precision: Annotated[
         str | None,
-        typer.Option(
-            help="auto, float32, bfloat16, float16 or int8; auto is chosen by timing. int8 may be slower, and says so.",
-            show_default="the encoder's: auto",
+        option(
+            "auto, float32, bfloat16, float16 or int8; auto is chosen by timing. int8 may be slower, and says so.",
+            "the encoder's: auto",
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Encode documents again that have vectors.")] = False,
+    overwrite: Annotated[bool, option("Encode documents again that have vectors.", True, "--overwrite")] = False,
     ray: Ray = None,
     json: Json = False,
 ) -> None:
@@ -94,9 +86,9 @@ def encode(
 
 
 def _check_options(late: bool, sparse: bool, dtype: str | None, algorithm: str | None, nbits: int | None) -> None:
-    for option, value in (("--dtype", dtype), ("--algorithm", algorithm)):
+    for name, value in (("--dtype", dtype), ("--algorithm", algorithm)):
         if value is not None and (late or sparse):
-            raise ParameterError(f"{option} does not apply to {'--late' if late else 'weights of terms'}")
+            raise ParameterError(f"{name} does not apply to {'--late' if late else 'weights of terms'}")
     if nbits is not None and not late:
         raise ParameterError("--nbits goes with --late")
 
@@ -193,8 +185,7 @@ def _print_sparse(index: Index, facts: dict[str, Any], seconds: float) -> None:
 @commands.command(rich_help_panel="Models")
 def models(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(help="Folders, or names of models.", show_default="those in the hub's cache and in packages"),
+        list[str] | None, argument("Folders, or names of models.", "those in the hub's cache and in packages")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ....core.errors import FontesError, ParameterError
-from ...options import IdPrefixes, Json, reads_files
+from ...options import IdPrefixes, Json, argument, option, reads_files
 
 if TYPE_CHECKING:
     from ....core import Doc
@@ -20,7 +20,7 @@ commands = typer.Typer()
 group = typer.Typer(name="recipe", help="Published systems: list them, show one, run it on a collection.", no_args_is_help=True)
 commands.add_typer(group, rich_help_panel="Reproduce")
 
-Name = Annotated[str, typer.Argument(help="The recipe.", show_default=False)]
+Name = Annotated[str, argument("The recipe.")]
 
 
 @group.command("list")
@@ -83,50 +83,34 @@ def show(name: Name, json: Json = False) -> None:
 @reads_files()
 def run(
     name: Name,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write.", show_default=False)] = None,
-    sample: Annotated[bool, typer.Option("--sample", help="Documents, topics and judgments of this recipe's sample.")] = False,
+    output: Annotated[Path | None, option("Folder to write.", False, "-o", "--output")] = None,
+    sample: Annotated[bool, option("Documents, topics and judgments of this recipe's sample.", True, "--sample")] = False,
     collection: Annotated[
-        list[str] | None,
-        typer.Option(help="Documents: files, a folder, an index, irds:NAME or sample:NAME.", show_default=False),
+        list[str] | None, option("Documents: files, a folder, an index, irds:NAME or sample:NAME.", False)
     ] = None,
     id_prefix: IdPrefixes = None,
     topics: Annotated[
-        list[str] | None,
-        typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, -; several are merged.", show_default=False),
+        list[str] | None, option("Topics: a file, a BEIR folder, irds:NAME, sample:NAME, -; several are merged.", False)
     ] = None,
-    qrels: Annotated[
-        list[str] | None, typer.Option(help="Judgments, to measure and compare; several are merged.", show_default=False)
-    ] = None,
+    qrels: Annotated[list[str] | None, option("Judgments, to measure and compare; several are merged.", False)] = None,
     split: Annotated[
-        list[str] | None,
-        typer.Option(help="Of a BEIR folder, irds:NAME or sample:NAME; several are merged.", show_default="the only one"),
+        list[str] | None, option("Of a BEIR folder, irds:NAME or sample:NAME; several are merged.", "the only one")
     ] = None,
     train: Annotated[
-        str | None,
-        typer.Option(help="Judgments to learn from: a file, or a split.", show_default="a part of those to measure with"),
+        str | None, option("Judgments to learn from: a file, or a split.", "a part of those to measure with")
     ] = None,
-    dev: Annotated[
-        str | None, typer.Option(help="Judgments to choose weights, likewise.", show_default="a part of those to learn from")
-    ] = None,
-    runs: Annotated[
-        list[str] | None, typer.Option("--run", help="Another run to measure; repeatable.", show_default=False)
-    ] = None,
+    dev: Annotated[str | None, option("Judgments to choose weights, likewise.", "a part of those to learn from")] = None,
+    runs: Annotated[list[str] | None, option("Another run to measure; repeatable.", False, "--run")] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("-s", "--set", help="A parameter, NAME=VALUE, as in a pipeline; repeatable.", show_default=False),
+        list[str] | None, option("A parameter, NAME=VALUE, as in a pipeline; repeatable.", False, "-s", "--set")
     ] = None,
-    measures: Annotated[
-        list[str] | None, typer.Option("-m", "--measures", help="With commas, or more than once.", show_default="the recipe's")
-    ] = None,
-    leaks: Annotated[
-        str | None, typer.Option(help="Topics with the same text on two sides: error or drop.", show_default="error")
-    ] = None,
-    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Compare systems that found nothing, too.")] = False,
+    measures: Annotated[list[str] | None, option("With commas, or more than once.", "the recipe's", "-m", "--measures")] = None,
+    leaks: Annotated[str | None, option("Topics with the same text on two sides: error or drop.", "error")] = None,
+    allow_empty: Annotated[bool, option("Compare systems that found nothing, too.", True, "--allow-empty")] = False,
     draws: Annotated[
         int | None,
-        typer.Option(
-            help="Draws of the topics to measure with, for a recipe that divides them, with mean and interval over draws.",
-            show_default="one",
+        option(
+            "Draws of the topics to measure with, for a recipe that divides them, with mean and interval over draws.", "one"
         ),
     ] = None,
     json: Json = False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....core.errors import ParameterError
-from ...options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, reads_files
+from ...options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, option, reads_files
 
 if TYPE_CHECKING:
     from ....core import Topics
@@ -23,10 +23,10 @@ def chat(
     index: IndexPath,
     with_: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Rewriter of turns, a stage from topics to topics: 'last_turns(1)', 'hqe()', 'raw()', …",
+            "weighted_turns(), or last_turns(1) where no terms are searched",
             "--with",
-            help="Rewriter of turns, a stage from topics to topics: 'last_turns(1)', 'hqe()', 'raw()', …",
-            show_default="weighted_turns(), or last_turns(1) where no terms are searched",
         ),
     ] = None,
     pipeline: Pipeline = None,
@@ -34,11 +34,9 @@ def chat(
     encoder: Encoder = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
-    k: Annotated[int, typer.Option("-k", help="Documents a turn.", min=1)] = 3,
-    resume: Annotated[
-        str | None, typer.Option(help="Continue the conversation of a file written by /save.", show_default=False)
-    ] = None,
-    at: Annotated[str | None, typer.Option(help="resume: after this topic.", show_default="the last one of the file")] = None,
+    k: Annotated[int, option("Documents a turn.", True, "-k", min=1)] = 3,
+    resume: Annotated[str | None, option("Continue the conversation of a file written by /save.", False)] = None,
+    at: Annotated[str | None, option("resume: after this topic.", "the last one of the file")] = None,
     json: Json = False,
 ) -> None:
     """Hold a conversation: each question is searched in the context of the earlier ones."""

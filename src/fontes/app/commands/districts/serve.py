@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ...completion import complete_pipeline
-from ...options import options_of
+from ...options import argument, option, options_of
 from ...server.settings import ServerSettings
 
 commands = typer.Typer()
@@ -17,26 +17,17 @@ commands = typer.Typer()
 @commands.command(rich_help_panel="Search")
 @options_of(ServerSettings)
 def serve(
-    indexes: Annotated[list[Path], typer.Argument(metavar="INDEX...", help="Index directories.", show_default=False)],
+    indexes: Annotated[list[Path], argument("Index directories.", metavar="INDEX...")],
     settings: dict[str, Any],
     pipeline: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Pipeline of requests, NAME=EXPR or EXPR; repeatable.",
-            show_default="bm25=bm25()",
-            autocompletion=complete_pipeline,
-        ),
+        option("Pipeline of requests, NAME=EXPR or EXPR; repeatable.", "bm25=bm25()", autocompletion=complete_pipeline),
     ] = None,
-    rewriter: Annotated[
-        list[str] | None, typer.Option(help="Rewriter of turns, NAME=EXPR or EXPR; repeatable.", show_default="as fontes chat")
-    ] = None,
+    rewriter: Annotated[list[str] | None, option("Rewriter of turns, NAME=EXPR or EXPR; repeatable.", "as fontes chat")] = None,
     key_file: Annotated[
-        Path | None,
-        typer.Option(help="File with the key that every client must send.", show_default="FONTES_KEY of the environment"),
+        Path | None, option("File with the key that every client must send.", "FONTES_KEY of the environment")
     ] = None,
-    token_file: Annotated[
-        Path | None, typer.Option(help="File with the token of --writable.", show_default="FONTES_TOKEN of the environment")
-    ] = None,
+    token_file: Annotated[Path | None, option("File with the token of --writable.", "FONTES_TOKEN of the environment")] = None,
 ) -> None:
     """Serve indexes over HTTP, with a page to search them. --quiet logs only errors."""
     from ....core.errors import needs_extra

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from ...options import Json
+from ...options import Json, argument, option
 
 commands = typer.Typer()
 group = typer.Typer(name="task", help="Shared tasks: set up a project, check it, run it, submit.", no_args_is_help=True)
 commands.add_typer(group, rich_help_panel="Reproduce")
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The project.", show_default=False)]
+Folder = Annotated[Path, argument("The project.", metavar="DIR")]
 
 
 @group.command("list")
@@ -38,11 +38,10 @@ def list_(json: Json = False) -> None:
 
 @group.command()
 def new(
-    name: Annotated[str, typer.Argument(help="The task, as fontes task list names it; beir:FOLDER.", show_default=False)],
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make.", show_default=False)],
+    name: Annotated[str, argument("The task, as fontes task list names it; beir:FOLDER.")],
+    folder: Annotated[Path, argument("Folder to make.", metavar="DIR")],
     data: Annotated[
-        list[Path] | None,
-        typer.Option(help="The organisers' data: a folder, a file or an archive; repeatable.", show_default=False),
+        list[Path] | None, option("The organisers' data: a folder, a file or an archive; repeatable.", False)
     ] = None,
     json: Json = False,
 ) -> None:
@@ -65,9 +64,7 @@ def new(
 @group.command()
 def check(
     folder: Folder,
-    submission: Annotated[
-        list[Path] | None, typer.Option(help="A file to hand in; repeatable.", show_default="those in DIR/submission")
-    ] = None,
+    submission: Annotated[list[Path] | None, option("A file to hand in; repeatable.", "those in DIR/submission")] = None,
     json: Json = False,
 ) -> None:
     """Check the data of a project, and its submission if there is one."""
@@ -97,24 +94,18 @@ def run(
     folder: Folder,
     dense: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "An encoder, for a dense row: a folder or a name; without a value, one of an installed package.",
+            False,
             metavar="[MODEL]",
-            help="An encoder, for a dense row: a folder or a name; without a value, one of an installed package.",
-            show_default=False,
         ),
     ] = None,
-    sparse: Annotated[str | None, typer.Option(help="A learned sparse model, for a sparse row.", show_default=False)] = None,
-    rerank: Annotated[
-        str | None, typer.Option(help="A cross-encoder that reranks the best of BM25.", show_default=False)
-    ] = None,
-    train: Annotated[
-        str | None, typer.Option(help="A model to train such a cross-encoder from, on the training side.", show_default=False)
-    ] = None,
-    submit: Annotated[
-        str | None, typer.Option(help="The system to submit.", show_default="the best on held-out topics")
-    ] = None,
-    depth: Annotated[int, typer.Option(help="Documents that are reranked.", min=1)] = 100,
-    seed: Annotated[int, typer.Option(help="Of folds and training.", min=0)] = 0,
+    sparse: Annotated[str | None, option("A learned sparse model, for a sparse row.", False)] = None,
+    rerank: Annotated[str | None, option("A cross-encoder that reranks the best of BM25.", False)] = None,
+    train: Annotated[str | None, option("A model to train such a cross-encoder from, on the training side.", False)] = None,
+    submit: Annotated[str | None, option("The system to submit.", "the best on held-out topics")] = None,
+    depth: Annotated[int, option("Documents that are reranked.", min=1)] = 100,
+    seed: Annotated[int, option("Of folds and training.", min=0)] = 0,
     json: Json = False,
 ) -> None:
     """Run a project: baselines, tuning, fusion, tests, the table and paragraph of the notes, and the submission."""

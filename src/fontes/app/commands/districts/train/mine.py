@@ -8,73 +8,54 @@ from typing import Annotated, Any
 
 import typer
 
-from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, check_one_stdin
+from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, argument, check_one_stdin, option
 
 REQUIRED_FORMS = {"keep": ("first", "cloze", "section"), "sentences": ("first", "cloze")}  # values of --from by option
 
 
 def mine(
     index: IndexPath,
-    output: Annotated[str, typer.Option("-o", "--output", help="The examples to write: JSON lines, or -.", show_default=False)],
-    topics: Annotated[
-        str | None, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)
-    ] = None,
-    qrels: Annotated[
-        str | None, typer.Option(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)
-    ] = None,
+    output: Annotated[str, option("The examples to write: JSON lines, or -.", False, "-o", "--output")],
+    topics: Annotated[str | None, option("Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", False)] = None,
+    qrels: Annotated[str | None, option("Judgments: a file, a BEIR folder, irds:NAME, or -.", False)] = None,
     split: Split = None,
-    run: Annotated[str | None, typer.Option(help="Run to take negatives from, or -.", show_default=False)] = None,
+    run: Annotated[str | None, option("Run to take negatives from, or -.", False)] = None,
     pipeline: Pipeline = None,
     from_: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "In place of topics: title, first, cloze or section of the documents, or 'llm_questions(\"MODEL\")'.",
+            False,
             "--from",
-            help="In place of topics: title, first, cloze or section of the documents, or 'llm_questions(\"MODEL\")'.",
-            show_default=False,
         ),
     ] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="air2025: the best 5, no guard; in place of other settings.", show_default="none")
-    ] = None,
-    per_positive: Annotated[int, typer.Option(help="Maximum negatives per relevant document.")] = 4,
-    ranks: Annotated[str, typer.Option(help="Ranks of the negatives.")] = "1-100",
-    margin: Annotated[
-        float | None, typer.Option(help="Minimum score difference from the relevant document.", show_default="any")
-    ] = None,
+    preset: Annotated[str | None, option("air2025: the best 5, no guard; in place of other settings.", "none")] = None,
+    per_positive: Annotated[int, option("Maximum negatives per relevant document.")] = 4,
+    ranks: Annotated[str, option("Ranks of the negatives.")] = "1-100",
+    margin: Annotated[float | None, option("Minimum score difference from the relevant document.", "any")] = None,
     relative_margin: Annotated[
-        float | None,
-        typer.Option(help="Maximum teacher's score, as a share of the relevant document's, such as 0.95.", show_default="any"),
+        float | None, option("Maximum teacher's score, as a share of the relevant document's, such as 0.95.", "any")
     ] = None,
-    sampling: Annotated[str, typer.Option(help="top or random.")] = "top",
+    sampling: Annotated[str, option("top or random.")] = "top",
     no_guard: Annotated[
-        bool, typer.Option("--no-guard", help="Keep duplicates of relevant documents and of other negatives.")
+        bool, option("Keep duplicates of relevant documents and of other negatives.", True, "--no-guard")
     ] = False,
-    per_document: Annotated[
-        int | None, typer.Option(help="--from: maximum number of queries per document.", show_default="1")
-    ] = None,
+    per_document: Annotated[int | None, option("--from: maximum number of queries per document.", "1")] = None,
     keep: Annotated[
-        float | None,
-        typer.Option(help="--from first, cloze, section: probability that the query stays in its text.", show_default="0.1"),
+        float | None, option("--from first, cloze, section: probability that the query stays in its text.", "0.1")
     ] = None,
-    sentences: Annotated[
-        str | None, typer.Option(help="--from first, cloze: rules, nupunkt or spacy:MODEL.", show_default="rules")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(help="--from: maximum number of documents.", show_default="all")] = None,
+    sentences: Annotated[str | None, option("--from first, cloze: rules, nupunkt or spacy:MODEL.", "rules")] = None,
+    limit: Annotated[int | None, option("--from: maximum number of documents.", "all")] = None,
     round_trip: Annotated[
-        str | None,
-        typer.Option(help="--from: pipeline that must return the document for its query.", show_default="all queries"),
+        str | None, option("--from: pipeline that must return the document for its query.", "all queries")
     ] = None,
-    round_trip_rank: Annotated[
-        int | None, typer.Option(help="--round-trip: maximum rank of the document.", show_default="1")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    round_trip_rank: Annotated[int | None, option("--round-trip: maximum rank of the document.", "1")] = None,
+    seed: Annotated[int, option("Random seed.")] = 0,
     teacher: Annotated[
-        str | None,
-        typer.Option(help="What scores the examples: 'cross_encoder(\"MODEL\")', or a whole pipeline.", show_default="none"),
+        str | None, option("What scores the examples: 'cross_encoder(\"MODEL\")', or a whole pipeline.", "none")
     ] = None,
     judged: Annotated[
-        Path | None,
-        typer.Option(help="Also write the queries and their documents: topics.jsonl, topics.qrels.", show_default=False),
+        Path | None, option("Also write the queries and their documents: topics.jsonl, topics.qrels.", False)
     ] = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
@@ -162,25 +143,18 @@ def _parse_ranks(text: str) -> tuple[int, int]:
 
 
 def split(
-    topics: Annotated[str, typer.Argument(help="Topics: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
+    topics: Annotated[str, argument("Topics: a file, a BEIR folder, irds:NAME, or -.")],
     qrels: Annotated[
-        list[str] | None,
-        typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -; several are merged.", show_default="none"),
+        list[str] | None, argument("Judgments: a file, a BEIR folder, irds:NAME, or -; several are merged.", "none")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A directory for both sides.", show_default="only the report")
-    ] = None,
-    test: Annotated[float, typer.Option(help="The share for testing, below 1, or from 1 up a number of topics.")] = 0.2,
-    group: Annotated[
-        str | None, typer.Option(help="Topics of one document or conversation on one side.", show_default="none")
-    ] = None,
-    split_: Annotated[
-        str | None, typer.Option("--split", help="Of judgments in a BEIR folder.", show_default="the only one")
-    ] = None,
-    near: Annotated[float, typer.Option(help="Minimum similarity of near duplicates; 0: do not search for them.")] = 0.8,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
-    more: Annotated[list[str] | None, typer.Option("--with", help="More topics to merge; repeatable.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    output: Annotated[Path | None, option("A directory for both sides.", "only the report", "-o", "--output")] = None,
+    test: Annotated[float, option("The share for testing, below 1, or from 1 up a number of topics.")] = 0.2,
+    group: Annotated[str | None, option("Topics of one document or conversation on one side.", "none")] = None,
+    split_: Annotated[str | None, option("Of judgments in a BEIR folder.", "the only one", "--split")] = None,
+    near: Annotated[float, option("Minimum similarity of near duplicates; 0: do not search for them.")] = 0.8,
+    seed: Annotated[int, option("Random seed.")] = 0,
+    more: Annotated[list[str] | None, option("More topics to merge; repeatable.", True, "--with")] = None,
+    json: Annotated[bool, option("Print JSON.", True, "--json")] = False,
 ) -> None:
     """Split topics into training and test without duplicates, and report the overlap of the sides."""
     from .....core import Qrels, Topics

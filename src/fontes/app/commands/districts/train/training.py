@@ -18,40 +18,32 @@ from .....train import (
     SpladeSettings,
     TermSettings,
 )
-from ....options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify, options_of, reads_files
+from ....options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify, argument, option, options_of, reads_files
 
 if TYPE_CHECKING:
     from .....train import Training
     from .....train.encoder_fit import EncoderSettings
 
-Output = Annotated[Path, typer.Option("-o", "--output", help="Model folder to create.", show_default=False)]
-ValidationFile = Annotated[
-    str | None, typer.Option("--validation", help="Examples to validate on.", show_default="queries that are held out")
-]
+Output = Annotated[Path, option("Model folder to create.", False, "-o", "--output")]
+ValidationFile = Annotated[str | None, option("Examples to validate on.", "queries that are held out", "--validation")]
 Teacher = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "What scores the examples, for --loss teacher, kl or residual: a reranker, or a pipeline over --teacher-index.",
+        "the scores in the examples",
         "--teacher",
-        help="What scores the examples, for --loss teacher, kl or residual: a reranker, or a pipeline over --teacher-index.",
-        show_default="the scores in the examples",
     ),
 ]
-TeacherIndex = Annotated[
-    Path | None, typer.Option("--teacher-index", help="Index that the teacher searches.", show_default="none")
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing model.")]
+TeacherIndex = Annotated[Path | None, option("Index that the teacher searches.", "none", "--teacher-index")]
+Overwrite = Annotated[bool, option("Replace an existing model.", True, "--overwrite")]
 
 START = "sentence-transformers/all-MiniLM-L6-v2"
 T5_START = "google-t5/t5-base"
-CandidateRun = Annotated[str | None, typer.Option("--run", help="Candidates to rerank and to measure.", show_default="none")]
-CandidateIndex = Annotated[Path | None, typer.Option("--index", help="Index that has their text.", show_default="none")]
-CandidateTopics = Annotated[
-    str | None, typer.Option("--topics", help="Their topics: a file, a BEIR folder, …", show_default="none")
-]
-CandidateQrels = Annotated[
-    str | None, typer.Option("--qrels", help="Their judgments: a file, a BEIR folder, …", show_default="none")
-]
-CandidateDepth = Annotated[int, typer.Option("-k", help="The best candidates of each topic.", min=1)]
+CandidateRun = Annotated[str | None, option("Candidates to rerank and to measure.", "none", "--run")]
+CandidateIndex = Annotated[Path | None, option("Index that has their text.", "none", "--index")]
+CandidateTopics = Annotated[str | None, option("Their topics: a file, a BEIR folder, …", "none", "--topics")]
+CandidateQrels = Annotated[str | None, option("Their judgments: a file, a BEIR folder, …", "none", "--qrels")]
+CandidateDepth = Annotated[int, option("The best candidates of each topic.", True, "-k", min=1)]
 RUN_NEEDS = "--run, --index, --topics and --qrels belong together: the candidates to validate on, their texts and judgments"
 group = typer.Typer()
 
@@ -61,10 +53,10 @@ group = typer.Typer()
 @options_of(CrossEncoderSettings)
 def cross_encoder(
     settings: dict[str, Any],
-    examples: Annotated[str, typer.Argument(help="Examples of `fontes mine`: JSON lines, or -.", show_default=False)],
+    examples: Annotated[str, argument("Examples of `fontes mine`: JSON lines, or -.")],
     output: Output,
-    base: Annotated[str, typer.Option(help="The start: a folder, or a name on the hub.")] = START,
-    preset: Annotated[str | None, typer.Option(help="air2025, or air2025-run.", show_default="air2025")] = None,
+    base: Annotated[str, option("The start: a folder, or a name on the hub.")] = START,
+    preset: Annotated[str | None, option("air2025, or air2025-run.", "air2025")] = None,
     validation: ValidationFile = None,
     run: CandidateRun = None,
     index: CandidateIndex = None,
@@ -95,9 +87,9 @@ def cross_encoder(
 @options_of(MonoT5Settings)
 def mono_t5(
     settings: dict[str, Any],
-    examples: Annotated[str, typer.Argument(help="Examples of `fontes mine`: JSON lines, or -.", show_default=False)],
+    examples: Annotated[str, argument("Examples of `fontes mine`: JSON lines, or -.")],
     output: Output,
-    base: Annotated[str, typer.Option(help="The T5 to start from: a folder, or a name on the hub.")] = T5_START,
+    base: Annotated[str, option("The T5 to start from: a folder, or a name on the hub.")] = T5_START,
     validation: ValidationFile = None,
     run: CandidateRun = None,
     index: CandidateIndex = None,
@@ -137,16 +129,13 @@ def _candidates(
 
 
 SearchedIndex = Annotated[
-    Path | None,
-    typer.Option("--index", help="Index to search for validation.", show_default="the validated examples' documents"),
+    Path | None, option("Index to search for validation.", "the validated examples' documents", "--index")
 ]
 SearchedTopics = Annotated[
-    str | None,
-    typer.Option("--topics", help="Validation queries: a file, a BEIR folder, …", show_default="the validated examples'"),
+    str | None, option("Validation queries: a file, a BEIR folder, …", "the validated examples'", "--topics")
 ]
 SearchedQrels = Annotated[
-    str | None,
-    typer.Option("--qrels", help="Validation judgments: a file, a BEIR folder, …", show_default="the validated examples'"),
+    str | None, option("Validation judgments: a file, a BEIR folder, …", "the validated examples'", "--qrels")
 ]
 
 
@@ -191,8 +180,8 @@ def _encoder_command(
 
     train.__doc__ = f"{about} After an interruption the same command resumes from the last checkpoint."
     encoder_help = f"The start: a folder, a name on the hub, or {starts} as an expression."
-    train.__annotations__["examples"] = Annotated[str, typer.Argument(help=examples_help, show_default=False)]
-    train.__annotations__["encoder"] = Annotated[str, typer.Option(help=encoder_help)]
+    train.__annotations__["examples"] = Annotated[str, argument(examples_help)]
+    train.__annotations__["encoder"] = Annotated[str, option(encoder_help)]
     command = options_of(settings_of, mini_batch="Texts that are computed at once; 0: all of a step.", **options)(train)
     group.command(name)(reads_files("id", "text", of="topics")(command))
 
@@ -291,9 +280,7 @@ def _start_model(text: str) -> Any:
     return expression.part(text) if text.rstrip().endswith(")") else text
 
 
-Conversations = Annotated[
-    str, typer.Argument(help="Conversations with manual rewrites: a file of CANARD or CAsT, or -.", show_default=False)
-]
+Conversations = Annotated[str, argument("Conversations with manual rewrites: a file of CANARD or CAsT, or -.")]
 
 
 @group.command("terms")
@@ -303,7 +290,7 @@ def terms(
     settings: dict[str, Any],
     topics: Conversations,
     output: Output,
-    base: Annotated[str, typer.Option(help="The encoder to start from: a folder, or a name on the hub.")] = START,
+    base: Annotated[str, option("The encoder to start from: a folder, or a name on the hub.")] = START,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -328,10 +315,8 @@ def rewriter(
     settings: dict[str, Any],
     topics: Conversations,
     output: Output,
-    base: Annotated[str, typer.Option(help="The T5 to start from: a folder, or a name on the hub.")] = T5_START,
-    validation: Annotated[
-        str | None, typer.Option(help="Other conversations to validate on.", show_default="some that are held out")
-    ] = None,
+    base: Annotated[str, option("The T5 to start from: a folder, or a name on the hub.")] = T5_START,
+    validation: Annotated[str | None, option("Other conversations to validate on.", "some that are held out")] = None,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -348,18 +333,14 @@ def rewriter(
 
 @group.command("causality")
 def causality(
-    train: Annotated[
-        str, typer.Argument(help="JSON lines with text and label (1: reports a cause, 0: not), or -.", show_default=False)
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="File of the head to create.", show_default=False)],
-    encoder: Annotated[str, typer.Option(help="The encoder of the sentences: a folder, or a name on the hub.")] = START,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the encoder in the head.", show_default="the last part of its name")
-    ] = None,
-    test: Annotated[str | None, typer.Option(help="Labelled sentences to measure with.", show_default="none")] = None,
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation for the regularization.")] = 5,
-    seed: Annotated[int, typer.Option(help="Random seed of folds and intervals.")] = 0,
-    precision: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "float32",
+    train: Annotated[str, argument("JSON lines with text and label (1: reports a cause, 0: not), or -.")],
+    output: Annotated[Path, option("File of the head to create.", False, "-o", "--output")],
+    encoder: Annotated[str, option("The encoder of the sentences: a folder, or a name on the hub.")] = START,
+    name: Annotated[str | None, option("Name of the encoder in the head.", "the last part of its name")] = None,
+    test: Annotated[str | None, option("Labelled sentences to measure with.", "none")] = None,
+    folds: Annotated[int, option("Folds of the cross-validation for the regularization.")] = 5,
+    seed: Annotated[int, option("Random seed of folds and intervals.")] = 0,
+    precision: Annotated[str, option("auto, float32, bfloat16 or float16.")] = "float32",
     json: Json = False,
 ) -> None:
     """Train the head of CausalEvidence, a classifier of sentences that report a cause."""
@@ -391,25 +372,17 @@ def ranker(
     topics: Topics,
     qrels: Qrels,
     output: Output,
-    features: Annotated[
-        str, typer.Option(help="Features, with commas between: 'bm25(), ql(), column(\"date\"), length()'.", show_default=False)
-    ],
+    features: Annotated[str, option("Features, with commas between: 'bm25(), ql(), column(\"date\"), length()'.", False)],
     split: Split = None,
-    pipeline: Annotated[str | None, typer.Option(help="What finds the candidates.", show_default="bm25() % 100")] = None,
-    run: Annotated[
-        str | None, typer.Option(help="The candidates themselves, in place of a pipeline.", show_default="none")
-    ] = None,
+    pipeline: Annotated[str | None, option("What finds the candidates.", "bm25() % 100")] = None,
+    run: Annotated[str | None, option("The candidates themselves, in place of a pipeline.", "none")] = None,
     validation: Annotated[
-        str | None,
-        typer.Option(help="Split of the judgments whose topics are held out, in place of folds: dev.", show_default="none"),
+        str | None, option("Split of the judgments whose topics are held out, in place of folds: dev.", "none")
     ] = None,
     nested: Annotated[
-        int | None,
-        typer.Option(help="Measure by nested cross-validation, too, with so many outer folds.", min=2, show_default="no"),
+        int | None, option("Measure by nested cross-validation, too, with so many outer folds.", "no", min=2)
     ] = None,
-    held_out: Annotated[
-        str | None, typer.Option(help="Where the held-out run goes; of --nested, if given.", show_default="nowhere")
-    ] = None,
+    held_out: Annotated[str | None, option("Where the held-out run goes; of --nested, if given.", "nowhere")] = None,
     overwrite: Overwrite = False,
     analyzer: Analyzer = None,
     verify: Verify = False,
@@ -453,11 +426,10 @@ def calibration(
     qrels: Qrels,
     output: Output,
     split: Split = None,
-    pipeline: Annotated[str | None, typer.Option(help="The pipeline to calibrate.", show_default="bm25() % 100")] = None,
-    run: Annotated[str | None, typer.Option(help="Its run, in place of a pipeline.", show_default="none")] = None,
+    pipeline: Annotated[str | None, option("The pipeline to calibrate.", "bm25() % 100")] = None,
+    run: Annotated[str | None, option("Its run, in place of a pipeline.", "none")] = None,
     nested: Annotated[
-        int | None,
-        typer.Option(help="Measure by nested cross-validation, too, with so many outer folds.", min=2, show_default="no"),
+        int | None, option("Measure by nested cross-validation, too, with so many outer folds.", "no", min=2)
     ] = None,
     overwrite: Overwrite = False,
     analyzer: Analyzer = None,
