@@ -14,7 +14,7 @@ from fontes.index import Index
 from fontes.neural.dense import graph
 from fontes.neural.dense.ann import Hnsw
 from fontes.neural.dense.graph import Graph, WalkLimits
-from fontes.neural.dense.vectors import all_rescored
+from fontes.neural.dense.vectors import StoredVectors, all_rescored
 
 
 def linked(folder, count=700, encoder=None):
@@ -91,7 +91,7 @@ def test_one_call_walks_and_scores_as_two_calls_do(tmp_path, share, dtype):
     searcher.build(embeddings)
     allowed = None if share == 1 else np.random.default_rng(5).random(len(embeddings)) < share
     vectors, ids, how = vectors_of(40), index.ids, WalkLimits(20, 60, 80, allowed)  # more than a thread takes at a time
-    rankings, all_there = searcher.best(vectors, how, embeddings.whole, ids.rank, embeddings.longest, 7)
+    rankings, all_there = searcher.best(vectors, how, StoredVectors.of(embeddings, ids), 7)
     products, rows = searcher.candidates(vectors, how)
     expected = all_rescored(embeddings, vectors, rows, 7, ids, products)
     assert all_there == (rows[:, -1] >= 0).tolist()
