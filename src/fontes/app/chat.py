@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from rich.text import Text
 
@@ -158,7 +157,7 @@ class ChatPrompt:
         for command, description in HELP.items():
             say(f"{command:13} {description}")
 
-    def _report(self, sentence: str, **facts: Any) -> None:
+    def _report(self, sentence: str, **facts: object) -> None:
         """Print the outcome of a command: the facts as JSON, or the sentence."""
         if self.json:
             print_json(facts)

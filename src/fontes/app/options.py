@@ -256,7 +256,7 @@ def options_of(
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
-        def run(**arguments: Any) -> None:
+        def run(**arguments: object) -> None:
             typed = {name: arguments.pop(name) for name in options}
             values = {name: value_of(name, value) for name, value in typed.items() if value not in (None, [])}
             command(**arguments, **{to: values})

@@ -93,13 +93,13 @@ def payload_sizes(facts: dict[str, Any]) -> list[tuple[str, str]]:
     return sizes
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print a value as one line of JSON, with null for NaN and infinities."""
     escaped = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
     sys.stdout.write(json_text(value, ensure_ascii=escaped) + "\n")
 
 
-def end_check(checks: Mapping[Path, Check], values: Any = None) -> None:
+def end_check(checks: Mapping[Path, Check], values: object = None) -> None:
     """Print how experiments differ from their locks, and whether they are reproduced; if not, exit with code 1.
 
     Args:
@@ -122,7 +122,7 @@ def end_check(checks: Mapping[Path, Check], values: Any = None) -> None:
         raise Exit(1)
 
 
-def check_values(check: Check) -> dict[str, Any]:
+def check_values(check: Check) -> dict[str, object]:
     """Return the result of checking an experiment as JSON values."""
     entries = {"differences": check.differences, "notes": check.notes}
     return {
@@ -334,7 +334,7 @@ def _token_vectors(facts: dict[str, Any]) -> str:
     return f"{_named(facts, 'colbert')}: {facts['tokens']:,} of {facts['dim']} dimensions, {storage}"
 
 
-def _one_line(value: Any) -> str:
+def _one_line(value: object) -> str:
     """A value of a description on one line."""
     if isinstance(value, dict):
         parts = {k: f"{len(v)} words" if k == "stopwords" else v for k, v in value.items() if v not in ([], {}, "", None)}

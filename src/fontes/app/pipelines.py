@@ -189,7 +189,7 @@ def reranker(text: str, index: Index, doing: str = "fontes rerank") -> Stage[Run
     return stage
 
 
-def applied(stage: Stage[Any, Run], value: Any, ray: str | None) -> Run:
+def applied(stage: Stage[Any, Run], value: object, ray: str | None) -> Run:
     """Apply a stage, on a cluster if the option `Ray` is given, in the default precision of models."""
     with work(ray=ray_of(ray)):
         actors = cluster()

@@ -68,7 +68,7 @@ def rankings_as_json(rankings: Sequence[Ranking], text: bool, snippets: bool = T
     ]
 
 
-def total_of(ranking: Ranking) -> dict[str, Any]:
+def total_of(ranking: Ranking) -> dict[str, object]:
     """Return the number of documents that match, as JSON values.
 
     Returns:
@@ -81,7 +81,7 @@ def total_of(ranking: Ranking) -> dict[str, Any]:
         return {"value": ranking.offset + len(ranking), "relation": "gte", "reason": str(error)}
 
 
-def facets_as_json(counts: Mapping[str, Mapping[Any, int]]) -> dict[str, list[dict[str, Any]]]:
+def facets_as_json(counts: Mapping[str, Mapping[Any, int]]) -> dict[str, list[dict[str, object]]]:
     """Return counts by column and value as JSON values, at most 100 values of a column, the most frequent first."""
     return {
         column: [{"value": value, "count": count} for value, count in islice(values.items(), FACET_VALUES)]
@@ -117,7 +117,7 @@ class NoHits(NamedTuple):
     sentence: str
     nearest: Ranking | None = None
 
-    def to_dict(self, text: bool = True) -> dict[str, Any]:
+    def to_dict(self, text: bool = True) -> dict[str, object]:
         """Return plain values, for JSON; without `text`, of the nearest documents only titles, metadata and snippets."""
         values: dict[str, Any] = {"cause": self.cause, "sentence": self.sentence}
         if self.nearest is not None:

@@ -49,7 +49,7 @@ class Answer:
         return tokens_of(self.text)
 
 
-def as_json(values: Any) -> str:
+def as_json(values: object) -> str:
     """Return values as compact JSON; a lone surrogate becomes a question mark, and NaN and infinities null."""
     text = json_text(values, ensure_ascii=False, separators=(",", ":"), default=str)
     return text.encode("utf-8", "replace").decode()
@@ -60,7 +60,7 @@ def tokens_of(text: str) -> int:
     return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES)
 
 
-def tokens_of_values(values: Any) -> int:
+def tokens_of_values(values: object) -> int:
     """Return the estimated number of tokens of JSON values."""
     return tokens_of(as_json(values))
 

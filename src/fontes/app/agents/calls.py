@@ -50,7 +50,7 @@ MAX_VALUE_LENGTH = 80  # maximum characters of metadata values shown with a hit
 class Reply:
     """Values of an answer, ids of its documents in order, name of its pipeline, and the state of the index."""
 
-    values: dict[str, Any]
+    values: dict[str, object]
     documents: tuple[str, ...] = ()
     pipeline: str = ""
     state: ServedState | None = None
@@ -74,7 +74,7 @@ class Tools:
             "evidence": self._evidence,
         }
 
-    async def call(self, name: str, arguments: Mapping[str, Any], session: str | None = None) -> Answer:
+    async def call(self, name: str, arguments: Mapping[str, object], session: str | None = None) -> Answer:
         """Call a tool. Errors become answers with a remedy; only cancellation raises.
 
         Args:
@@ -130,7 +130,7 @@ class Tools:
                 )
             await asyncio.sleep(0.02)
 
-    def card(self, name: str) -> dict[str, Any]:
+    def card(self, name: str) -> dict[str, object]:
         """Return the card of an index: documents, columns, pipelines and size."""
         served = self.service.served(name)
         state, described = served.state, served.to_dict()
@@ -146,7 +146,7 @@ class Tools:
             "bytes": index.info()["bytes"],
             "state": state.generation,
             "fingerprint": index.fingerprint,
-            "fields": described["fields"],
+            "fields": list(index.fields),
             "columns": {
                 column: {
                     "type": kind,
@@ -156,7 +156,7 @@ class Tools:
                         else {}
                     ),
                 }
-                for column, kind in list(described["columns"].items())[:COLUMNS]
+                for column, kind in list(index.columns.items())[:COLUMNS]
             },
             "pipelines": described["pipelines"],
             "examples": [
@@ -274,7 +274,7 @@ class Tools:
             end = offset + call.k
             return f"offset={end}" if len(answer["hits"]) >= end else None
 
-        head: dict[str, Any] = {"index": answer["index"], "pipeline": answer["pipeline"], "state": state.generation}
+        head: dict[str, object] = {"index": answer["index"], "pipeline": answer["pipeline"], "state": state.generation}
         if "understood" in answer:
             head["understood"] = shortened(answer["understood"], call.tokens // 4)
         if "tolerated" in answer:
@@ -308,7 +308,7 @@ class Tools:
             if call.start and call.start >= len(doc.text):
                 raise ParameterError(f"start is {call.start:,}, and document '{call.id}' has {len(doc.text):,} characters")
             metadata = {column: value for column, value in doc.metadata.items() if len(str(value)) <= MAX_VALUE_LENGTH}
-            values: dict[str, Any] = {"id": doc.id, "title": doc.title}
+            values: dict[str, object] = {"id": doc.id, "title": doc.title}
             if metadata and not call.start:
                 values["metadata"] = metadata
             values = shortened(values, call.tokens // 2)
@@ -382,7 +382,7 @@ class Tools:
                 }
                 items.append({key: value for key, value in item.items() if value})
                 waiting += [(earlier, cause.text) for earlier in reversed(cause.causes)]
-            head: dict[str, Any] = {"pipeline": search.pipeline}
+            head: dict[str, object] = {"pipeline": search.pipeline}
             if not items:
                 head["hint"] = "no document states a cause; try weak=true, other words for the event, or search"
             values = fit(head, "causes", items, call.tokens, lambda shown: "raise tokens" if shown < len(items) else None)
@@ -407,7 +407,7 @@ class Tools:
                     break
                 text += f"{line}\n"
                 lines_shown += 1
-            values: dict[str, Any] = {"id": call.id, "pipeline": search.pipeline, "score": text.rstrip("\n")}
+            values: dict[str, object] = {"id": call.id, "pipeline": search.pipeline, "score": text.rstrip("\n")}
             if lines_shown < len(lines):
                 values["more"] = f"{len(lines) - lines_shown} further lines: raise tokens"
             return Reply(values, (call.id,), search.pipeline, search.served.state)
@@ -453,7 +453,7 @@ class Tools:
                 if item["id"] in titled or not item["title"]:
                     del item["title"]
                 titled.add(item["id"])
-            head: dict[str, Any] = {"index": search.served.name, "pipeline": search.pipeline}
+            head: dict[str, object] = {"index": search.served.name, "pipeline": search.pipeline}
             if refusal is not None and refusal.nearest is not None:
                 head["hint"] = refusal.sentence
             elif not items:
@@ -516,14 +516,14 @@ def _range(low: Any, high: Any) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def _is_absent(tool: type[Arguments], name: str, value: Any) -> bool:
+def _is_absent(tool: type[Arguments], name: str, value: object) -> bool:
     """Whether a value of an argument means none, as models write it: null or, if it is optional, a text of `NOTHING`."""
     field = tool.model_fields.get(name)
     is_nothing = isinstance(value, str) and value.strip().lower() in NOTHING
     return value is None or (is_nothing and field is not None and not field.is_required())
 
 
-def _validated(name: str, arguments: Mapping[str, Any]) -> Arguments:
+def _validated(name: str, arguments: Mapping[str, object]) -> Arguments:
     """Validate the arguments of a tool; raise ParameterError for the first invalid one."""
     tool = TOOLS[name]
     try:

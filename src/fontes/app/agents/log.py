@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -52,7 +51,7 @@ class LoggedCall:
     session: str
     client: str
     tool: str
-    arguments: dict[str, Any]
+    arguments: dict[str, object]
     documents: tuple[str, ...]
     index: str
     fingerprint: str
@@ -80,7 +79,7 @@ class CallLog:
             raise InputError(f"{folder}: the log cannot be made there ({error.strerror or error})") from None
         self._lock, self._size = threading.Lock(), 0
 
-    def write(self, session: str, client: str, tool: str, arguments: Mapping[str, Any], answer: Answer | None) -> None:
+    def write(self, session: str, client: str, tool: str, arguments: Mapping[str, object], answer: Answer | None) -> None:
         """Append a call; `answer` is None for a cancelled call. OSError if it cannot be written, and then no part of it is."""
         logged = answer or Answer("cancelled", True)
         call = LoggedCall(

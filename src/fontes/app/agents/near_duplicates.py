@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 from ...index import Index
 
@@ -47,7 +46,7 @@ def _shingles(text: str) -> frozenset[int]:
     return frozenset(hash(tuple(words[start : start + SHINGLE])) for start in starts)
 
 
-def reason(index: Index, query: str, hit: Mapping[str, Any]) -> str:
+def reason(index: Index, query: str, hit: Mapping[str, object]) -> str:
     """Return a phrase with the words of a query that a hit has and lacks, without stop words; its score if it has no text."""
     words = list(dict.fromkeys(word.casefold() for word in WORD.findall(query)))[: 4 * WORDS]
     terms_of = {word: set(terms) for word, terms in zip(words, index.analyzer.many(words), strict=True) if terms}

@@ -107,7 +107,7 @@ class Protocol:
             self._tools.shown.add(session, answer.index, answer.documents)
         return types.CallToolResult(content=[types.TextContent(type="text", text=answer.text)], is_error=answer.is_error)
 
-    def _log_call(self, context: Context, tool: str, arguments: Mapping[str, Any], answer: Answer | None) -> None:
+    def _log_call(self, context: Context, tool: str, arguments: Mapping[str, object], answer: Answer | None) -> None:
         if self._log is not None:
             self._log.write(self._session_of(context)[0], _client(context), tool, arguments, answer)
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...comparison import Report
 from ...core.errors import InputError, ParameterError
@@ -140,7 +139,7 @@ async def _answers(
     for number, logged in enumerate(topics, 1):
         for tool, pipeline in systems:
             logged_arguments = logged.calls[0].arguments
-            arguments: dict[str, Any] = {
+            arguments: dict[str, object] = {
                 name: value for name in ("where", "k", "tokens") if (value := logged_arguments.get(name)) is not None
             }
             arguments |= {QUERY[tool]: logged.topic.text, "pipeline": pipeline}

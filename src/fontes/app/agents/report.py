@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -55,10 +54,10 @@ class AgentReport(TableReport):
     judged: str
     confidence: float
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, object]]:
         return [asdict(mean) for mean in (*self.means, *self.evidence)]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The report as JSON values; NaN is None."""
         return json_values(asdict(self))  # type: ignore[no-any-return]
 

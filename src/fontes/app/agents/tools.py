@@ -102,7 +102,7 @@ NOTHING = ("", "null", "none", "undefined")  # what models write for an optional
 DESCRIBED_ONCE = {"where", "reasoning"}  # parameters that only the first tool describes
 
 
-def schema_of(tool: type[Arguments], described: bool) -> dict[str, Any]:
+def schema_of(tool: type[Arguments], described: bool) -> dict[str, object]:
     """Return the JSON schema of a tool's arguments without titles, limits and null types.
 
     Args:

@@ -137,7 +137,7 @@ def _arrow(stage_facts: dict[str, Any]) -> str:
     return f"{stage_facts['takes']} → {stage_facts['gives']}" if stage_facts["takes"] else ""
 
 
-def _format_default(default: Any) -> str:
+def _format_default(default: object) -> str:
     from ...core.part import Part
 
     return repr(default) if isinstance(default, Part) or not isinstance(default, str) else f'"{default}"'

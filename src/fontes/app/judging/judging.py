@@ -38,7 +38,7 @@ def by_document(judgments: Iterable[Judgment]) -> dict[tuple[str, str], dict[str
     return grades
 
 
-def agreement(store: JudgmentStore) -> list[dict[str, Any]]:
+def agreement(store: JudgmentStore) -> list[dict[str, object]]:
     """Agreement of each pair of judges on the documents that both graded, as JSON values.
 
     Rows of `table` are grades of the first judge, columns are grades of the second. `kappa` is Cohen's, over four grades;
@@ -69,7 +69,7 @@ def agreement(store: JudgmentStore) -> list[dict[str, Any]]:
 def disagreements(store: JudgmentStore, topics: Iterable[str]) -> list[dict[str, Any]]:
     """Documents of these topics with different grades, as JSON values, unsettled ones first."""
     settled, notes = store.settled(), store.notes()
-    differing = []
+    differing: list[dict[str, Any]] = []
     for topic in topics:
         for (_, document), grades in by_document(store.judgments(topic=topic)).items():
             if len(set(grades.values())) > 1:
@@ -290,14 +290,14 @@ class Judging:
             by_topic.setdefault(judgment.topic, []).append(judgment)
         return [self._progress(topic, by_topic.get(topic.id, []), judge, index) for topic in self.store.topics().values()]
 
-    def progress(self, judge: str, topic: str, index: Index) -> dict[str, Any]:
+    def progress(self, judge: str, topic: str, index: Index) -> dict[str, object]:
         """Progress of a judge with a topic; raises RefusedError for an unknown topic."""
         topics = self.store.topics()
         if topic not in topics:
             raise RefusedError(404, f"there is no topic '{topic[:200]}'")
         return self._progress(topics[topic], self.store.judgments(topic=topic), judge, index)
 
-    def _progress(self, topic: Topic, judgments: list[Judgment], judge: str, index: Index) -> dict[str, Any]:
+    def _progress(self, topic: Topic, judgments: list[Judgment], judge: str, index: Index) -> dict[str, object]:
         """Progress of a judge with a topic, as JSON values, from all judgments for the topic."""
         pool = self.store.pool(topic.id)
         judged = {judgment.document: judgment for judgment in judgments if judgment.judge == judge}
@@ -317,7 +317,7 @@ class Judging:
             "others": dict(others),
         }
 
-    def following(self, judge: str, topic: str, index: Index, after: str | None = None) -> dict[str, Any]:
+    def following(self, judge: str, topic: str, index: Index, after: str | None = None) -> dict[str, object]:
         """Progress with a topic, and the next document to judge after `after`, in the judge's order; None if there is none."""
         progress = self.progress(judge, topic, index)
         judged = {judgment.document for judgment in self.store.judgments(judge, topic)}
@@ -327,7 +327,7 @@ class Judging:
         document = next(unjudged, None)
         return {"topic": progress, "document": None if document is None else self.shown(judge, topic, document, index)}
 
-    def shown(self, judge: str, topic: str, document: str, index: Index) -> dict[str, Any]:
+    def shown(self, judge: str, topic: str, document: str, index: Index) -> dict[str, object]:
         """A document of a pool as a judge sees it, without pipeline, rank and score."""
         if document not in self.store.pool(topic):
             raise RefusedError(404, f"document '{document[:200]}' is not in the pool of topic '{topic[:200]}'")
@@ -346,7 +346,7 @@ class Judging:
             "note": self.store.notes(topic).get((judge, topic, document), ""),
         }
 
-    def judged(self, judge: str, topic: str, index: Index) -> dict[str, Any]:
+    def judged(self, judge: str, topic: str, index: Index) -> dict[str, object]:
         """Judgments of a judge for a topic, latest first, and groups of evidence."""
         notes = self.store.notes(topic)
         documents = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import Field
@@ -125,7 +125,7 @@ async def new_topic(request: Request, judging: Judgments, judge: Judge, index: P
     service.check_query(body.text)
     state = service.served(None).state
 
-    def add() -> dict[str, Any]:
+    def add() -> dict[str, object]:
         topic = judging.store.new_topic(Topic("", body.text.strip(), body.narrative.strip(), body.description.strip()))
         fill_pools(judging.store, state, judging.depth)
         return judging.progress(judge, topic.id, index)

@@ -326,7 +326,7 @@ class JudgmentStore(Database):
             groups.setdefault(number, []).append(document)
         return list(groups.values())
 
-    def _store(self, query: str, values: tuple[Any, ...], topic: str, document: str) -> None:
+    def _store(self, query: str, values: tuple[object, ...], topic: str, document: str) -> None:
         """Execute a statement; raise ParameterError if it violates a constraint of the tables."""
         try:
             with self.change() as db:

@@ -44,7 +44,7 @@ class Body(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_names(cls, values: Any) -> Any:
+    def _check_names(cls, values: object) -> Any:
         if isinstance(values, dict):
             for name in values:
                 if name not in cls.model_fields:
@@ -107,7 +107,7 @@ def known_parameters(request: Request) -> None:
             raise RefusedError(422, unknown(name, names))
 
 
-def header(description: str) -> dict[str, Any]:
+def header(description: str) -> dict[str, object]:
     """OpenAPI description of a header of a response."""
     return {"description": description, "schema": {"type": "string"}}
 
@@ -118,12 +118,12 @@ def service_of(request: Request) -> Service:
     return service
 
 
-def json_response(values: Any, status: int = 200) -> Response:
+def json_response(values: object, status: int = 200) -> Response:
     """A JSON response."""
     return Response(json_bytes(values), status, media_type=JSON)
 
 
-def json_bytes(values: Any) -> bytes:
+def json_bytes(values: object) -> bytes:
     """Encode as JSON in UTF-8: lone surrogates are escaped; infinities and NaN become null."""
     try:
         return to_json(values, inf_nan_mode="null")

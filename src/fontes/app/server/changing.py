@@ -59,7 +59,7 @@ class DocumentIn(BaseModel):
     model_config = ConfigDict(extra="allow")
     text: str = Field(description="The text.")
     title: str = Field("", description="The title.")
-    metadata: dict[str, Any] = Field({}, description="Any JSON values by name.")
+    metadata: dict[str, object] = Field({}, description="Any JSON values by name.")
 
 
 class NewDocument(DocumentIn):
@@ -73,13 +73,13 @@ class DocumentPatch(Body):
 
     title: str = Field("", description="The new title.")
     text: str = Field("", description="The new text.")
-    metadata: dict[str, Any] = Field({}, description="Keys with new values, or null to remove them.")
+    metadata: dict[str, object] = Field({}, description="Keys with new values, or null to remove them.")
 
 
 class DocumentsBody(Body):
     """Documents to add."""
 
-    documents: list[dict[str, Any]] = Field(min_length=1, description="The documents.")
+    documents: list[dict[str, object]] = Field(min_length=1, description="The documents.")
     index: IndexName = None
     duplicates: Duplicates | None = Field(None, description="How to treat duplicate ids; error if omitted.")
 
@@ -114,7 +114,7 @@ class TicketOut(BaseModel):
 
 STATE = {"ETag": header("The state of the index after the commit.")}
 RETRY = {"Retry-After": header("Seconds to wait.")}
-RESPONSES: dict[int | str, dict[str, Any]] = {
+RESPONSES: dict[int | str, dict[str, object]] = {
     200: {"model": ChangeOut, "description": "The write is committed, and searches find it.", "headers": STATE},
     202: {
         "model": TicketOut,
@@ -136,11 +136,11 @@ def authorized(request: Request) -> None:
         raise unauthorized("this needs the server's token: Authorization: Bearer TOKEN")
 
 
-def _body(schemas: dict[str, Any]) -> dict[str, Any]:
+def _body(schemas: dict[str, object]) -> dict[str, object]:
     return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind, schema in schemas.items()}}}
 
 
-def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+def _schema_of(model: type[BaseModel]) -> dict[str, object]:
     return {"$ref": f"#/components/schemas/{model.__name__}"}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -48,7 +47,7 @@ def example_queries(index: Index) -> list[str]:
     return queries or list(_frequent_terms(index))
 
 
-def overview_of(index: Index, columns: FacetColumns) -> dict[str, Any]:
+def overview_of(index: Index, columns: FacetColumns) -> dict[str, object]:
     """Return what an index holds, as JSON values: "newest" documents, and "columns".
 
     The newest are the three documents with the greatest value of the first column of dates or years; without one the list is
@@ -57,7 +56,7 @@ def overview_of(index: Index, columns: FacetColumns) -> dict[str, Any]:
     state, newest = index.state, []
     docs = np.arange(len(index))
     sample = np.unique(np.linspace(0, len(index) - 1, min(SAMPLE, len(index)), dtype=np.int64))
-    described: list[dict[str, Any]] = []
+    described: list[dict[str, object]] = []
     for name in columns.facets[:SHOWN_COLUMNS]:
         kind = index.columns[name]
         if kind in ORDERED:
@@ -78,9 +77,9 @@ def overview_of(index: Index, columns: FacetColumns) -> dict[str, Any]:
     return {"newest": newest, "columns": described}
 
 
-def _shown(value: Any, kind: str) -> Any:
+def _shown(value: np.generic, kind: str) -> object:
     """A value of a column as a JSON value."""
-    return date_text(int(value)) if kind == "date" else value.item()
+    return date_text(int(value.item())) if kind == "date" else value.item()
 
 
 def _question(doc: Doc) -> str:

@@ -13,7 +13,6 @@ import time
 import traceback
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
@@ -160,7 +159,7 @@ class Guard:
         error = context.error
         if error is None and not log.isEnabledFor(logging.INFO):
             return
-        line: dict[str, Any] = {
+        line: dict[str, object] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "request": context.id,
             "client": (scope.get("client") or ("",))[0],

@@ -70,8 +70,8 @@ class ExampleRequest:
     """
 
     query: dict[str, Any] = field(default_factory=dict)
-    body: Any = None
-    lines: tuple[Any, ...] = ()
+    body: object = None
+    lines: tuple[object, ...] = ()
 
 
 def example_requests(service: Service) -> dict[tuple[str, str], list[ExampleRequest]]:

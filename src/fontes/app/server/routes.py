@@ -41,7 +41,7 @@ router = APIRouter(tags=["search"], dependencies=[Depends(known_parameters)])
 MatchQuery = Annotated[str | None, Query(description="A query: the answer marks where its words occur in the document.")]
 
 
-def with_query(values: Any) -> Any:
+def with_query(values: object) -> Any:
     """The values of a topic, with `query` parsed to a Group; raises ValueError for an invalid query."""
     if not isinstance(values, dict) or not isinstance(values.get("query"), dict):
         return values
@@ -75,11 +75,11 @@ class HitOut(BaseModel):
     id: str
     score: float
     title: str = ""
-    metadata: dict[str, Any] = {}
-    snippet: dict[str, Any] = Field({}, description="text, and matches: start and end of each match in characters.")
+    metadata: dict[str, object] = {}
+    snippet: dict[str, object] = Field({}, description="text, and matches: start and end of each match in characters.")
     text: str | None = Field(None, description="The whole text, if requested.")
-    explanation: dict[str, Any] | None = Field(None, description="value, label and parts, if requested.")
-    rationales: list[dict[str, Any]] | None = Field(None, description="Evidence sentences, if the pipeline selects them.")
+    explanation: dict[str, object] | None = Field(None, description="value, label and parts, if requested.")
+    rationales: list[dict[str, object]] | None = Field(None, description="Evidence sentences, if the pipeline selects them.")
 
 
 class ResultOut(BaseModel):
@@ -87,29 +87,31 @@ class ResultOut(BaseModel):
 
     topic: str = Field(description="Id of the topic.")
     query: str = Field(description="The text that was searched for.")
-    understood: dict[str, Any] | None = Field(None, description="query, in canonical syntax, and remarks, if read as a query.")
-    answer: dict[str, Any] | None = Field(None, description="text, and sentences with citations, if the pipeline answers.")
-    tolerated: list[dict[str, Any]] | None = Field(
+    understood: dict[str, object] | None = Field(
+        None, description="query, in canonical syntax, and remarks, if read as a query."
+    )
+    answer: dict[str, object] | None = Field(None, description="text, and sentences with citations, if the pipeline answers.")
+    tolerated: list[dict[str, object]] | None = Field(
         None,
         description="Words that were searched with others: word, start and end in characters, kind (edit or prefix), weight, "
         "terms, and also: word, term, edits and weight of each, the likeliest first.",
     )
     operators: bool | None = Field(None, description="True if a plain text has operators of the query language.")
     hits: list[HitOut]
-    no_hits: dict[str, Any] | None = Field(
+    no_hits: dict[str, object] | None = Field(
         None,
         description="Of a list without hits, cause and sentence: words (no document holds one of the query), stop words, "
         "no words, filter (no document passes it), offset (it is beyond the last hit), refused or pipeline. Of a refused "
         "query, which nothing in the collection answers, also the nearest documents.",
     )
-    total: dict[str, Any] = Field(
+    total: dict[str, object] = Field(
         description="value and relation: with eq the number of all documents that match, with gt a smaller number, with gte at "
         "most this number; a reason says why there is none."
     )
-    facets: dict[str, list[dict[str, Any]]] | None = Field(
+    facets: dict[str, list[dict[str, object]]] | None = Field(
         None, description="By column: value and count, the most frequent first."
     )
-    histograms: dict[str, list[dict[str, Any]]] | None = Field(
+    histograms: dict[str, list[dict[str, object]]] | None = Field(
         None, description="By column: from, to and count, ascending; to is inclusive, except for floats."
     )
 
@@ -135,10 +137,10 @@ class ExamplesOut(BaseModel):
 
     index: str
     examples: list[str] = Field(description="Up to three queries, each of which finds something.")
-    newest: list[dict[str, Any]] = Field(
+    newest: list[dict[str, object]] = Field(
         description="id, title, column and value of the newest documents, by a date or a year."
     )
-    columns: list[dict[str, Any]] = Field(description="name, type, and from and to or the most frequent values, of columns.")
+    columns: list[dict[str, object]] = Field(description="name, type, and from and to or the most frequent values, of columns.")
 
 
 class DocumentOut(BaseModel):
@@ -147,7 +149,7 @@ class DocumentOut(BaseModel):
     id: str
     title: str
     text: str
-    metadata: dict[str, Any]
+    metadata: dict[str, object]
     matches: list[list[int]] | None = Field(None, description="Start and end of the query's words in the text, in characters.")
     title_matches: list[list[int]] | None = Field(None, description="The same in the title.")
 
@@ -160,7 +162,7 @@ class SearchesOut(BaseModel):
     results: list[ResultOut]
 
 
-def query_parameters(model: type[BaseModel]) -> dict[str, Any]:
+def query_parameters(model: type[BaseModel]) -> dict[str, object]:
     """OpenAPI query parameters for the fields of a model, which FastAPI does not parse: that takes longer than the search."""
     schema = model.model_json_schema()
     return {
@@ -173,12 +175,12 @@ def query_parameters(model: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-DOCUMENT: dict[int | str, dict[str, Any]] = {
+DOCUMENT: dict[int | str, dict[str, object]] = {
     200: {"model": DocumentOut, "headers": {"ETag": header("The state of the index; see If-Match.")}}
 }
 
 
-def responses(model: Any) -> dict[int | str, dict[str, Any]]:
+def responses(model: Any) -> dict[int | str, dict[str, object]]:
     """OpenAPI description of a response that FastAPI does not serialize."""
     return {200: {"model": model}}
 
@@ -254,7 +256,7 @@ async def explain(
     search = service.request(options)
     search.served.check_document(id)
 
-    def explanation() -> dict[str, Any]:
+    def explanation() -> dict[str, object]:
         stage, state = service.stage(search), search.served.state
         topics = topics_read(state.index, syntax, [Topic("1", q)])[0]
         (topic,) = topics_tolerated(stage, state.index, search.options.tolerance, topics)
@@ -280,7 +282,7 @@ async def why(
     service.check_query(event)
     search = service.request(SearchOptions(index=index, pipeline=pipeline, k=min(k, service.settings.k)))
 
-    def tree() -> dict[str, Any]:
+    def tree() -> dict[str, object]:
         return causes(service.stage(search), event, depth, breadth, k=search.options.k, weak=weak, leads=leads).to_dict()
 
     return json_response(await service.work(tree, model=search.has_model))
@@ -313,7 +315,7 @@ async def document(request: Request, id: DocumentId, q: MatchQuery = None, index
 
     served_index = served.state.index
 
-    def values() -> dict[str, Any]:
+    def values() -> dict[str, object]:
         doc = served_index.doc(id)
         matches = (
             {"matches": matches_in(served_index, doc.text, q), "title_matches": matches_in(served_index, doc.title, q)}

@@ -269,10 +269,12 @@ def _results(
     return results
 
 
-def _counts(options: SearchOptions, index: Index, stage: Stage[Topics, Any], topic: Topic, ranking: Ranking) -> dict[str, Any]:
+def _counts(
+    options: SearchOptions, index: Index, stage: Stage[Topics, Any], topic: Topic, ranking: Ranking
+) -> dict[str, object]:
     """Counts of values and bins among all matching documents, with their total; among the hits if the stage cannot match."""
     facets: Callable[..., dict[str, dict[Any, int]]]
-    result: dict[str, Any] = {}
+    result: dict[str, object] = {}
     try:
         docs = stage.matches(topic)
         facets = partial(index.facets, docs=docs)
@@ -303,7 +305,7 @@ def _plain(text: str) -> str:
 
 def topics_read(
     index: Index, syntax: str, topics: Sequence[Topic], reads_language: bool = False
-) -> tuple[list[Topic], list[dict[str, Any]]]:
+) -> tuple[list[Topic], list[dict[str, object]]]:
     """Topics as parsed in the syntax of a request, and values for the answer about each.
 
     The values are "understood", the parsed query, or "operators", if a plain text has operators of the query language.
@@ -319,7 +321,7 @@ def topics_read(
         return list(topics), [{"operators": True} if has_any else {} for has_any in have_operators]
     language = QueryLanguage(index)
     pairs = [language.read(topic) for topic in topics]
-    readings = [
+    readings: list[dict[str, object]] = [
         {} if parsed is None else {"understood": {"query": parsed.canonical, "remarks": list(parsed.remarks)}}
         for _, parsed in pairs
     ]
@@ -346,7 +348,7 @@ def matches_in(index: Index, text: str, query: str) -> list[list[int]]:
     return [[start, end] for start, end, _ in vocabulary.spans(text, index.analyzer(query))]
 
 
-def rewrites(topic: Topic) -> list[dict[str, Any]]:
+def rewrites(topic: Topic) -> list[dict[str, object]]:
     """Versions of a topic, from the typed text to the query, each with its text and the weights of its terms, if any."""
     versions = [topic]
     while versions[-1].origin is not None:

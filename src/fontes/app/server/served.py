@@ -141,7 +141,7 @@ class ServedState:
         return example_queries(self.index)
 
     @cached_property
-    def overview(self) -> dict[str, Any]:
+    def overview(self) -> dict[str, object]:
         """Overview of the collection; see `overview_of`."""
         return overview_of(self.index, self.facets)
 
@@ -239,11 +239,11 @@ class ServedIndex:
         self._next_check = 0.0  # when to look for a newer state
         self._lock = threading.Lock()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Description as JSON values."""
         state = self.state
 
-        def describe(stages: Mapping[str, Any]) -> list[dict[str, Any]]:
+        def describe(stages: Mapping[str, Part]) -> list[dict[str, object]]:
             return [{"name": name, "text": repr(stage), "model": uses_model(stage)} for name, stage in stages.items()]
 
         return {

@@ -70,7 +70,7 @@ class Service:
             raise ParameterError("there is no index to serve")
         self.metrics = Metrics()
         self.ready = False
-        self.described: dict[str, Any] = {}  # additional values in the response of /indexes
+        self.described: dict[str, object] = {}  # additional values in the response of /indexes
         texts = {text for served in self.indexes.values() for text in served.texts}
         self.expressions = ExpressionReader(texts, max(settings.k, 1000)) if settings.any_pipeline else None
         threads = processors()
@@ -163,11 +163,11 @@ class Service:
         """JSON of the answer to a request."""
         return await (self._models if request.has_model else self._lexical).result(request)
 
-    async def work(self, function: Callable[..., T], *arguments: Any, model: bool = False) -> T:
+    async def work(self, function: Callable[..., T], *arguments: object, model: bool = False) -> T:
         """Call a function in a thread: in the thread of the models if it needs a model."""
         return await self._run_in("models" if model else "others", function, *arguments)
 
-    async def _run_in(self, pool: str, function: Callable[..., T], *arguments: Any) -> T:
+    async def _run_in(self, pool: str, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pools[pool], function, *arguments)
 
     async def run(self) -> None:

@@ -19,7 +19,7 @@ PREFIX = re.compile(r"(?:/[\w.~-]+)+", re.ASCII)
 ORIGIN = re.compile(r"https?://[\w.:\[\]-]+|\*", re.ASCII)
 
 
-def _setting(default: Any, *options: str) -> Any:
+def _setting(default: object, *options: str) -> Any:
     """A field with these command-line options; without any, the field has no option."""
     return field(default=default, metadata={"options": options})
 

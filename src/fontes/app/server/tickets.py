@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,24 +48,24 @@ class Tickets:
         except sqlite3.Error as error:
             raise FontesError(f"{path / FILE}: tickets of writes cannot be stored ({error})") from None
 
-    def accept(self, write: Mapping[str, Any]) -> int:
+    def accept(self, write: Mapping[str, object]) -> int:
         """Store a write and return its ticket."""
         ticket = self._execute("INSERT INTO writes (write) VALUES (?)", [(json.dumps(write),)])
         assert ticket is not None
         return ticket
 
-    def begin(self, effects: Mapping[int, Mapping[str, Any]]) -> None:
+    def begin(self, effects: Mapping[int, Mapping[str, object]]) -> None:
         """Store the effects of writes that are about to be committed."""
         self._execute("UPDATE writes SET effect = ? WHERE ticket = ?", [(json.dumps(e), t) for t, e in effects.items()])
 
-    def finish(self, outcomes: Mapping[int, Mapping[str, Any]]) -> None:
+    def finish(self, outcomes: Mapping[int, Mapping[str, object]]) -> None:
         """Store the outcomes of writes, and forget old ones."""
         values = [(json.dumps(outcome), ticket) for ticket, outcome in outcomes.items()]
         self._execute("UPDATE writes SET write = '', effect = NULL, outcome = ? WHERE ticket = ?", values)
         if outcomes:
             self._execute("DELETE FROM writes WHERE outcome IS NOT NULL AND ticket <= ?", [(max(outcomes) - KEPT,)])
 
-    def outcome(self, ticket: int) -> dict[str, Any] | None:
+    def outcome(self, ticket: int) -> dict[str, object] | None:
         """Return the outcome of a write; {} for one that waits, None for an unknown ticket."""
         with self._lock:
             row = self._db.execute("SELECT outcome FROM writes WHERE ticket = ?", (ticket,)).fetchone()
@@ -82,7 +82,7 @@ class Tickets:
         with self._lock:
             self._db.close()
 
-    def _execute(self, statement: str, rows: list[tuple[Any, ...]]) -> int | None:
+    def _execute(self, statement: str, rows: Sequence[tuple[object, ...]]) -> int | None:
         """Execute a statement for each row in one transaction; return the number of the last row inserted."""
         with self._lock:
             try:

@@ -43,7 +43,7 @@ class Effect(NamedTuple):
     deleted: list[str]
     change: Change
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return it as JSON values."""
         return {"docs": list(map(asdict, self.docs)), "deleted": self.deleted, "change": asdict(self.change)}
 
@@ -172,7 +172,7 @@ class WriteQueue:
         self._served, self._limit, self._run, self._run_aside, self._names = served, limit, run, run_aside, names
         self._waiting: deque[_Waiting] = deque()
         self._accepting = 0  # writes on their way to the disk, and then into the queue
-        self._outcomes: dict[int, dict[str, Any]] = {}  # that could not be stored yet
+        self._outcomes: dict[int, dict[str, object]] = {}  # that could not be stored yet
         self._task: asyncio.Task[None] | None = None
         self._merge_task: asyncio.Task[None] | None = None
         self._committing = asyncio.Lock()
@@ -225,9 +225,9 @@ class WriteQueue:
         self.start()
         return ticket
 
-    async def outcome(self, ticket: int) -> dict[str, Any] | None:
+    async def outcome(self, ticket: int) -> dict[str, object] | None:
         """Outcome of an accepted write; see `Tickets.outcome`."""
-        outcome: dict[str, Any] | None = await self._run(self._tickets.outcome, ticket) if self._tickets else None
+        outcome: dict[str, object] | None = await self._run(self._tickets.outcome, ticket) if self._tickets else None
         return outcome
 
     def start(self) -> None:
@@ -375,7 +375,7 @@ class WriteQueue:
             return error
         return effect if waiting.change is None else effect._replace(change=waiting.change)
 
-    def _described(self, result: Written | Exception) -> dict[str, Any]:
+    def _described(self, result: Written | Exception) -> dict[str, object]:
         if isinstance(result, Written):
             return {"status": "done", "result": asdict(result.change)}
         status, detail = problem_of(result, self._names)

@@ -51,10 +51,14 @@ def encode(
     json: Json = False,
 ) -> None:
     """Store documents' vectors with an index, for dense, late or learned sparse retrieval. An interrupted run resumes."""
+    from ....neural import encode_late
+    from ....neural.dense.dense import Dense
+    from ....neural.encode import encode as store
     from ....neural.encoders.reading import token_limit
     from ....neural.sparse.splade import is_sparse
     from ...output import print_json, say
     from ...pipelines import open_index
+    from ...progress import reporting
 
     if late and sparse:
         raise ParameterError("--late and --sparse need different models; give one of them")
@@ -63,23 +67,26 @@ def encode(
     model = _in_precision(_parse_encoder(opened, encoder, kind), precision)
     sparse = is_sparse(model)
     _check_options(late, sparse, dtype, algorithm, nbits)
-    options = {"overwrite": overwrite, "ray": ray_of(ray), "name": name}
+    cluster = ray_of(ray)
     start = time.perf_counter()
-    if late:
-        facts = _encode_late(opened, model, nbits, json, **options)
-        show = _print_late
-    elif sparse:
-        facts = _encode_sparse(opened, model, json, **options)
-        show = _print_sparse
-    else:
-        facts = _encode_dense(opened, model, dtype, algorithm or "flat", json, **options)
-        show = _print_dense
+    with reporting(json):
+        if late:
+            facts = encode_late(opened, model, nbits=nbits, overwrite=overwrite, ray=cluster, name=name)
+        else:
+            store(opened, model, dtype=dtype, overwrite=overwrite, ray=cluster, name=name)
+    if sparse:
+        facts = opened.weights(model).info()
+    elif not late:
+        algorithm = algorithm or "flat"
+        recall = Dense(opened, model, algorithm=algorithm, dtype=dtype).recall() if algorithm != "flat" else {}
+        facts = {**opened.embeddings(model, dtype).info(), "algorithm": algorithm, "recall": recall}
     seconds = time.perf_counter() - start
     facts["precision"] = (facts["precision"] or "").split()
     read = token_limit(model, opened)
     if json:
         print_json({**facts, "seconds": round(seconds, 3), "reads": read and read.to_dict()})
     else:
+        show = _print_late if late else _print_sparse if sparse else _print_dense
         show(opened, facts, seconds)
         if read is not None:
             say(f"the model {read}")
@@ -121,17 +128,6 @@ def _in_precision(encoder: Any, precision: str | None) -> Any:
     return changed
 
 
-def _encode_dense(index: Index, encoder: Any, dtype: str | None, algorithm: str, quiet: bool, **options: Any) -> dict[str, Any]:
-    from ....neural.dense.dense import Dense
-    from ....neural.encode import encode
-    from ...progress import reporting
-
-    with reporting(quiet):
-        encode(index, encoder, dtype=dtype, **options)
-    recall = Dense(index, encoder, algorithm=algorithm, dtype=dtype).recall() if algorithm != "flat" else {}
-    return {**index.embeddings(encoder, dtype).info(), "algorithm": algorithm, "recall": recall}
-
-
 def _print_dense(index: Index, facts: dict[str, Any], seconds: float) -> None:
     from ...output import counted, say, size
 
@@ -146,14 +142,6 @@ def _precision_note(facts: dict[str, Any]) -> str:
     return f"; the model runs in {' and '.join(dict.fromkeys(facts['precision']))} here" if facts["precision"] else ""
 
 
-def _encode_late(index: Index, colbert: Any, nbits: int | None, quiet: bool, **options: Any) -> dict[str, Any]:
-    from ....neural import encode_late
-    from ...progress import reporting
-
-    with reporting(quiet):
-        return encode_late(index, colbert, nbits=nbits, **options)
-
-
 def _print_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
     from ...output import counted, say, size
 
@@ -163,15 +151,6 @@ def _print_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
     shares = [f"{value:.3f} of the best {depth}" for depth, value in facts["recall"].items() if depth.isdigit()]
     if shares:
         say(f"recall against the exhaustive search: {', '.join(shares)} ({facts['recall']['queries']} queries)")
-
-
-def _encode_sparse(index: Index, encoder: Any, quiet: bool, **options: Any) -> dict[str, Any]:
-    from ....neural.encode import encode
-    from ...progress import reporting
-
-    with reporting(quiet):
-        encode(index, encoder, **options)
-    return index.weights(encoder).info()
 
 
 def _print_sparse(index: Index, facts: dict[str, Any], seconds: float) -> None:

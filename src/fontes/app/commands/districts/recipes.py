@@ -201,7 +201,7 @@ def _description(recipe: type[Recipe]) -> str:
     return (inspect.getdoc(recipe) or "").partition("Args:")[0].strip()
 
 
-def _facts(recipe: type[Recipe]) -> dict[str, Any]:
+def _facts(recipe: type[Recipe]) -> dict[str, object]:
     from ....core.parameters import summary
 
     return {

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, argument, check_one_stdin, option
+
+if TYPE_CHECKING:
+    from .....core import Run, Stage
+    from .....index import Index
 
 REQUIRED_FORMS = {"keep": ("first", "cloze", "section"), "sentences": ("first", "cloze")}  # values of --from by option
 
@@ -103,7 +107,7 @@ def mine(
         typer.echo(str(mined), err=output == "-")
 
 
-def teacher_of(text: str, index: Any) -> Any:
+def teacher_of(text: str, index: Index | None) -> Stage[Any, Run]:
     """Return the stage of a teacher: a reranker, or a pipeline from topics to a run."""
     from .....core import ParameterError, Run, Topics, expression
 

@@ -21,8 +21,11 @@ from .....train import (
 from ....options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify, argument, option, options_of, reads_files
 
 if TYPE_CHECKING:
-    from .....train import Training
+    from .....core import Part, Qrels as Judgments, Run
+    from .....train import Examples, SearchValidation, Training
+    from .....train.calibration import CalibrationTraining, CalibrationValidation
     from .....train.encoder_fit import EncoderSettings
+    from .....train.ranker import RankerTraining, RankerValidation
 
 Output = Annotated[Path, option("Model folder to create.", False, "-o", "--output")]
 ValidationFile = Annotated[str | None, option("Examples to validate on.", "queries that are held out", "--validation")]
@@ -76,7 +79,7 @@ def cross_encoder(
 
     candidates = _candidates(run, index, topics, qrels, split, k)
     with reporting(json):
-        train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite)
+        train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings.get("loss"), output, overwrite)
         validated = Validation(held_out, *candidates)
         training = train_cross_encoder(train_set, output, base, settings_of(preset, **settings), validated, overwrite)
     report(output, training, f'cross_encoder("{output}")', json)
@@ -114,7 +117,7 @@ def mono_t5(
 
 def _candidates(
     run: str | None, index: Path | None, topics: str | None, qrels: str | None, split: str | None, k: int
-) -> tuple[Any, Any]:
+) -> tuple[Run, Judgments] | tuple[None, None]:
     """Return the run to validate on, with its documents, and its judgments; (None, None) without a run."""
     from .....core import Qrels, Topics
     from .....formats import read_run
@@ -170,9 +173,13 @@ def _encoder_command(
         from ..... import train
         from ....progress import reporting
 
-        model_settings = settings_of(**_encoder_settings(settings))
+        if settings.get("mini_batch") == 0:
+            settings["mini_batch"] = None
+        model_settings = settings_of(**settings)
         with reporting(json):
-            train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite)
+            train_set, held_out = _scored(
+                (examples, validation), teacher, teacher_index, settings.get("loss"), output, overwrite
+            )
             search = _search_validation(held_out, index, topics, qrels, split)
             train_model = getattr(train, trainer)
             training = train_model(train_set, output, _start_model(encoder), model_settings, search, overwrite)
@@ -219,10 +226,10 @@ def _scored(
     files: tuple[str, str | None],
     teacher: str | None,
     index: Path | None,
-    settings: dict[str, Any],
+    loss: str | None,
     output: Path,
     overwrite: bool,
-) -> tuple[Any, Any]:
+) -> tuple[Examples | str | None, Examples | str | None]:
     """Return the files of examples for training and validation, or with a teacher the examples with its scores."""
     from .....train import Examples
     from .....train.examples import DISTILLED
@@ -236,7 +243,7 @@ def _scored(
         if index is not None:
             raise typer.BadParameter("--teacher-index goes with --teacher")
         return files
-    if settings.get("loss") not in DISTILLED:
+    if loss not in DISTILLED:
         raise typer.BadParameter("--teacher goes with --loss teacher, kl or residual, which read its scores")
     check_output_folder(output, overwrite)  # scoring takes long
     stage = teacher_of(teacher, None if index is None else open_index(index))
@@ -254,12 +261,9 @@ def _scored(
     return read(files[0]), read(files[1])
 
 
-def _encoder_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of an encoder; a mini-batch of 0 becomes None."""
-    return settings | ({"mini_batch": None} if settings.get("mini_batch") == 0 else {})
-
-
-def _search_validation(validation: Any, index: Path | None, topics: str | None, qrels: str | None, split: str | None) -> Any:
+def _search_validation(
+    validation: object, index: Path | None, topics: str | None, qrels: str | None, split: str | None
+) -> SearchValidation:
     """Return the validation of an encoder: held-out examples, and a search where an index is given."""
     from .....core import Qrels, Topics
     from .....train import SearchValidation
@@ -273,7 +277,7 @@ def _search_validation(validation: Any, index: Path | None, topics: str | None, 
     )
 
 
-def _start_model(text: str) -> Any:
+def _start_model(text: str) -> Part | str:
     """Return the part of an expression, or the name of a model as it is."""
     from .....core import expression
 
@@ -400,7 +404,7 @@ def ranker(
     opened, model_settings = open_index(index, analyzer, verify), RankerSettings(**settings)
     stage = retriever(opened, pipeline or "bm25() % 100")
 
-    def candidates_of(split: str | None) -> tuple[Any, Any]:
+    def candidates_of(split: str | None) -> tuple[Run, Judgments | None]:
         queries, judgments = judged_topics(topics, qrels, split)
         return (stage(queries) if run is None else read_run(run, queries)), judgments
 
@@ -410,7 +414,7 @@ def ranker(
         training = train_ranker(
             opened, candidates, judgments, features, output, model_settings, validation=validation_set, overwrite=overwrite
         )
-        measured = nested and validate_ranker(opened, candidates, judgments, features, model_settings, folds=nested)
+        measured = validate_ranker(opened, candidates, judgments, features, model_settings, folds=nested) if nested else None
     if held_out is not None:
         write_run(measured.run if measured else training.run, held_out)
     _report_validated(output, training, measured, f'{pipeline or "bm25() % 100"} >> ltr("{output}")', json)
@@ -451,13 +455,19 @@ def calibration(
     with reporting(json):
         searched = stage(queries) if run is None else read_run(run, queries)
         training = train_calibration(searched, judgments, output, model_settings, overwrite=overwrite)
-        measured = nested and validate_calibration(searched, judgments, model_settings, folds=nested)
+        measured = validate_calibration(searched, judgments, model_settings, folds=nested) if nested else None
     levels = {kind: min(level, 0.9) for kind, level in training.promises.items() if level}
     cut = f" >> cut({next(iter(levels))}={next(iter(levels.values())):g})" if levels else ""
     _report_validated(output, training, measured, f'{"…" if run else stage} >> calibrated("{output}"){cut}', json)
 
 
-def _report_validated(output: Path, training: Any, measured: Any, use: str, json: bool) -> None:
+def _report_validated(
+    output: Path,
+    training: RankerTraining | CalibrationTraining,
+    measured: RankerValidation | CalibrationValidation | None,
+    use: str,
+    json: bool,
+) -> None:
     """Print a training of a model without steps, its nested validation, if any, and the expression that uses it."""
     from ....output import print_json, say
 
