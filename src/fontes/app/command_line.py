@@ -1,14 +1,14 @@
 """The commands of the command line.
 
-Each module of `commands` is a command; those of the optional parts are in `DISTRICTS`. Other packages add commands by entry
-points of the group `fontes.commands`: the name of a command, and its `typer.Typer`.
+Each command in `SUMMARIES` is the function of its name in the module of its name, or in one of `DISTRICTS`; or the `group` of
+its commands there. Other packages add commands by entry points of the group `fontes.commands`: the name of a command, and its
+`typer.Typer`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import pkgutil
 import warnings
 from collections.abc import Iterator
 from importlib import import_module
@@ -43,7 +43,7 @@ DISTRICTS = {
     "train": "train",
     "why": "causal",
 }
-"""Modules of commands that need optional parts, by command, and the `typer.Typer` in each."""
+"""Modules of commands that need optional parts, by command."""
 PANELS = ("Index", "Search", "Runs", "Measure", "Models", "Reproduce")
 
 
@@ -91,8 +91,7 @@ def _prompts_shown() -> Iterator[None]:
 
 def _panel_order(entry: Any) -> tuple[int, str]:
     """Sort key of a command: its panel in the help, then its name."""
-    group = getattr(entry, "typer_instance", None)
-    name = entry.name or entry.callback.__name__ if group is None else group.info.name
+    name = entry.name or (entry.typer_instance.info.name if hasattr(entry, "typer_instance") else entry.callback.__name__)
     return PANELS.index(entry.rich_help_panel) if entry.rich_help_panel in PANELS else len(PANELS), name
 
 
@@ -106,7 +105,6 @@ def command_line(word: str = "", overview: bool = False) -> typer.Typer:
     """
     root = typer.Typer(
         name="fontes",
-        help="Document retrieval: index a collection, search it, measure the run.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -124,28 +122,43 @@ def command_line(word: str = "", overview: bool = False) -> typer.Typer:
 
 def _groups(word: str, overview: bool) -> list[typer.Typer]:
     """The command `word`, or all commands if there is no such command."""
-    modules = [module.name for module in pkgutil.iter_modules(commands.__path__) if not module.ispkg]
-    if word in modules:
-        return [import_module(f"{commands.__name__}.{word}").commands]
+    if word in SUMMARIES:
+        return [*_own(word)]
     from ..core.builtin import at
     from ..core.registry import installed
 
-    references = {name: f"{commands.__name__}.districts.{module}:commands" for name, module in DISTRICTS.items()}
-    is_own = word in references
-    others = {} if is_own else {point.name: point.value for point in installed(GROUP) if point.name not in references}
-    if is_own or word in others:
-        groups, chosen = [], {(references | others)[word]}
-    elif overview:
-        groups, chosen = [_overview()], set(others.values())
+    others = {point.name: point.value for point in installed(GROUP) if point.name not in SUMMARIES}
+    groups = []
+    if word in others:
+        others = {word: others[word]}
     else:
-        groups = [import_module(f"{commands.__name__}.{name}").commands for name in modules]
-        chosen = {*references.values(), *others.values()}
-    for reference in sorted(chosen):
+        groups += [_overview()] if overview else [group for name in SUMMARIES for group in _own(name)]
+    for reference in sorted({*others.values()}):
         try:
             groups.append(at(reference))
         except Exception as error:
             warnings.warn(f"the commands of {reference} are left out: {error}", stacklevel=2)
     return groups
+
+
+def _own(name: str) -> Iterator[typer.Typer]:
+    """Yield a command of Fontes, unless its optional part is missing."""
+    panel, summary = SUMMARIES[name]
+    reference = f"{commands.__name__}.{f'districts.{DISTRICTS[name]}' if name in DISTRICTS else name}"
+    try:
+        module = import_module(reference)
+    except Exception as error:
+        if name not in DISTRICTS:
+            raise
+        warnings.warn(f"the commands of {reference} are left out: {error}", stacklevel=2)
+        return
+    listed = typer.Typer()
+    command = getattr(module, "eval_" if name == "eval" else name, None)
+    if command is None:
+        listed.add_typer(module.group, name=name, help=summary, no_args_is_help=True, rich_help_panel=panel)
+    else:
+        listed.command(name, rich_help_panel=panel)(command)
+    yield listed
 
 
 def _overview() -> typer.Typer:

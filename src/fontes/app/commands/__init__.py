@@ -1,6 +1,6 @@
-"""Commands, one module each, with a typer application named `commands`."""
+"""Commands: functions, most of them in a module of the same name."""
 
-# Panel and summary of each command, for an overview that imports no command; a test compares them with the commands.
+# Panel of each command, and its summary for an overview that imports no command; a test compares them with the commands.
 SUMMARIES = {
     "add": ("Index", "Add documents to an index, or replace some that it has. Running searches are not disturbed."),
     "check": ("Index", "Check every file of an index, and list leftovers of stopped processes."),

@@ -5,14 +5,9 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
-
 from ..options import Analyzer, Format, IdPrefixes, IndexPath, Json, Memory, Parts, Threads, documents, option, reads_files
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Index")
 @reads_files("id", "title", "text", "skip_bad")
 def add(
     index: IndexPath,

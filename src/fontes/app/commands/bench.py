@@ -5,15 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ..flags import ray_of
 from ..options import CheckLock, Json, Ray, Results, argument, check_local
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Reproduce")
 def bench(
     file: Annotated[Path, argument("Collections and systems, in TOML.")],
     output: Results = None,

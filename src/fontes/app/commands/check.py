@@ -6,19 +6,15 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..options import Json, argument, option
 
 if TYPE_CHECKING:
     from ...storage.leftovers import Leftover
 
-commands = typer.Typer()
 
 MARKER_FILES = ("experiment.lock", "unfinished.json", "config.json")  # of folders of results and of models
 
 
-@commands.command(rich_help_panel="Index")
 def check(
     index: Annotated[Path, argument("An index, or a folder of an experiment or a model.")],
     deep: Annotated[bool, option("Compare each part with the others as well.", True, "--deep")] = False,

@@ -5,16 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from ...core.errors import InputError, ParameterError
 from ...experiments import compare as compare_runs
 from ..options import Machine, Measures, ReportFiles, Split, argument, option, options_of, reads_files
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
 @options_of(compare_runs, "test", "correction", "alpha", "seed", "allow_empty")
 def compare(

@@ -9,10 +9,7 @@ import typer
 
 from ..options import Format, Split, argument, documents, option, reads_files
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Runs")
 @reads_files("id", "title", "text", "groups", "skip_bad")
 def convert(
     kind: Annotated[str, argument("corpus, topics, qrels, run or index.")],

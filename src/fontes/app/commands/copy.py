@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from ..options import Json, argument, option
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Index")
 def copy(
     source: Annotated[str, argument("An index: a directory, or an address (s3://…, gs://…, hf://…).")],
     target: Annotated[str, argument("The copy to create: a directory, or an address.")],

@@ -5,14 +5,9 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
-
 from ..options import IndexPath, Json, argument, option
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Index")
 def delete(
     index: IndexPath,
     id: Annotated[list[str] | None, argument("Ids of documents; - reads one per line.")] = None,

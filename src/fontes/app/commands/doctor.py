@@ -14,11 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-import typer
-
 from ..options import Json
-
-commands = typer.Typer()
 
 REQUIREMENT = re.compile(r"^([\w.-]+)(?:\[([\w,-]+)\])?([^;]*)(?:;.*extra == ['\"]([\w-]+)['\"])?")
 HIDDEN_EXTRAS = ("all", "test", "docs")  # extras that combine others, or are for development
@@ -26,7 +22,6 @@ INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "neon", "asimd", "
 BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
-@commands.command(rich_help_panel="Index")
 def doctor(as_json: Json = False) -> None:
     """Report what is installed, what each extra lacks, and what the machine offers."""
     from ..output import print_json

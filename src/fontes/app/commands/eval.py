@@ -5,17 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
 from ...core.errors import InputError
 from ..options import Json, Machine, Measures, NotItself, Split, argument, check_one_stdin, option, reads_files
-
-commands = typer.Typer()
 
 NOTEWORTHY = 10  # a note on topics whose own document is first, if they are one in ten
 
 
-@commands.command("eval", rich_help_panel="Measure")
 @reads_files("id", of="topics")
 def eval_(
     qrels: Annotated[str, argument("Judgments: a file, a BEIR folder, irds:NAME, or -.")],

@@ -8,10 +8,7 @@ import typer
 
 from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, argument, option, options_of_models
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Search")
 @options_of_models
 def explain(
     parameters: dict[str, Any],

@@ -5,15 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...core.errors import InputError
 from ..options import Json, ReportFiles, Split, argument, option, reads_files
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
 def failures(
     qrels: Annotated[str, argument("Judgments: a file, a BEIR folder, irds:NAME, or -.")],

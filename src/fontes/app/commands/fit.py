@@ -23,10 +23,7 @@ from ..options import (
     reads_files,
 )
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
 @options_of(
     fit_pipeline,

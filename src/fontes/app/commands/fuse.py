@@ -12,10 +12,7 @@ from ...core.errors import ParameterError
 from ...tuning import fit_weights
 from ..options import Split, argument, option, options_of, reads_files
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Runs")
 @reads_files("id", of="topics")
 @options_of({"--learn": fit_weights}, "measure", "folds", "seed", "step")
 def fuse(

@@ -15,10 +15,7 @@ from ..completion import complete_analyzer
 from ..flags import ray_of
 from ..options import Format, IdPrefixes, Json, Memory, Parts, Ray, Threads, documents, option, options_of, reads_files
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Index")
 @reads_files("id", "title", "text", "skip_bad")
 @options_of(Index.build, "separate", "positions", "shards", "overwrite", "drop_vectors")
 def index(

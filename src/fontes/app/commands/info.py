@@ -5,14 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ..options import Json, Partial, argument
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Index")
 def info(
     index: Annotated[Path | None, argument("An index directory.", "what is cached")] = None,
     partial: Partial = False,

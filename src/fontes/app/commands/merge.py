@@ -5,14 +5,9 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
-
 from ..options import Analyzer, IndexPath, Json, Memory, Threads, option
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Index")
 def merge(
     index: IndexPath,
     memory: Memory = None,

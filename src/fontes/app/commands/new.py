@@ -7,18 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ..options import Json, argument
-
-commands = typer.Typer()
 
 TEMPLATES = Path(__file__).parent.parent / "project"
 PLACEHOLDER = "PROJECT"  # for the name of the project in templates
 TASK = "claims"  # of the sample collection
 
 
-@commands.command(rich_help_panel="Reproduce")
 def new(directory: Annotated[Path, argument("Folder to write; it is new or empty.")], json: Json = False) -> None:
     """Write a project: a folder of data, an experiment, a notebook and a README. They run, on a sample until you replace it."""
     from ...core.errors import InputError

@@ -6,15 +6,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from ... import plots
 from ...comparison import plot_measures
 from ...core.errors import ParameterError
 from ...core.parameters import parameters
 from ..options import Split, argument, option, options_of, reads_files
-
-commands = typer.Typer()
 
 PLOTS: dict[str, Any] = {
     "tfidf": plots.tfidf,
@@ -34,7 +30,6 @@ OPTIONS["measures"].append("split")
 INDEX_PLOTS = ("lengths", "zipf", "heaps")
 
 
-@commands.command(rich_help_panel="Measure")
 @reads_files("id", of="topics")
 @options_of(
     PLOTS, *chain(*OPTIONS.values()), flags=FLAGS, first="Where the fit starts.", bands="No intervals around the lines."

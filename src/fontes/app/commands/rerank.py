@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ..completion import complete_pipeline
 from ..options import (
     Analyzer,
@@ -24,10 +22,7 @@ from ..options import (
     reads_files,
 )
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Runs")
 @reads_files("id", "text", of="topics")
 def rerank(
     run: Annotated[str, argument("A run: TREC or MS MARCO, or -.")],

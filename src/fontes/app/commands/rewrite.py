@@ -5,14 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ..options import Analyzer, Format, TopicsSplit, argument, option, reads_files
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Runs")
 @reads_files("id", "text", of="topics")
 def rewrite(
     topics: Annotated[str, argument("A file of topics with turns, sample:harbour/conversations, or -.")],

@@ -33,10 +33,7 @@ from ..options import (
     reads_files,
 )
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Search")
 @reads_files("id", "text", of="topics")
 @options_of_models
 def search(

@@ -5,19 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from ...comparison.testing import Testing
 from ...core.errors import InputError, ParameterError
 from ..options import Json, Measures, ReportFiles, argument, option, options_of
-
-commands = typer.Typer()
 
 QRELS = ("qrels.txt", "qrels.tsv", "qrels_processed.txt", "qrels/test.tsv")
 RUNS = ("runs/*.run", "*.run", "*.trec")
 
 
-@commands.command(rich_help_panel="Measure")
 @options_of(Testing, "test", "correction", "alpha", "seed", "allow_empty")
 def snapshots(
     settings: dict[str, Any],

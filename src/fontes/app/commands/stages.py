@@ -15,7 +15,6 @@ from ..options import Json, argument, option
 if TYPE_CHECKING:
     from ...core.part import Part
 
-commands = typer.Typer()
 
 INTRODUCTION = """# Stages
 
@@ -28,7 +27,6 @@ STRING = re.compile(r"; a string is (?:the|a) \w+ of an? `\w+`")
 MIN_SHARING = 3  # a parameter that at least so many parts describe alike is described once
 
 
-@commands.command(rich_help_panel="Search")
 def stages(
     name: Annotated[str | None, argument("A stage or another part.", "all", autocompletion=complete_stage)] = None,
     markdown: Annotated[bool, option("Print the page of the reference.", True, "--markdown")] = False,

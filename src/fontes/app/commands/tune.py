@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from ...core.parameters import parameters
 from ...lexical import BM25
 from ...tuning import tune as tune_stage
@@ -28,12 +26,9 @@ from ..options import (
     reads_files,
 )
 
-commands = typer.Typer()
-
 DEFAULT_PIPELINE = f"bm25({', '.join(f'{name}=tune()' for name, parameter in parameters(BM25).items() if parameter.usual)})"
 
 
-@commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
 @options_of(tune_stage, "measure", "method", "trials", "folds", "seed", flags={"measure": ("-m", "--measure")})
 def tune(

@@ -15,10 +15,7 @@ from ...server.settings import ServerSettings
 if TYPE_CHECKING:
     from ...agents.log import Session
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Search")
 @options_of(
     ServerSettings,
     "port",
@@ -104,8 +101,7 @@ def mcp(
             calls.close()
 
 
-group = typer.Typer(name="agent", help="Logged calls of language models: topics, judgments, reports.", no_args_is_help=True)
-commands.add_typer(group, rich_help_panel="Measure")
+group = typer.Typer()
 
 Log = Annotated[Path, argument("Folder of fontes mcp --log, or a file of it.")]
 Answers = Annotated[Path | None, option("JSON lines with session and text, whose cited ids are evidence.", "what was read")]
@@ -219,7 +215,6 @@ def _judgments(sessions: list[Session], answers: Path | None, qrels: str | None)
     return Qrels(rows), "cited"
 
 
-@commands.command(rich_help_panel="Reproduce")
 def skill(
     folder: Annotated[Path, argument("Folder to write, such as .claude/skills/fontes.", True, metavar="DIR")],
     json: Json = False,

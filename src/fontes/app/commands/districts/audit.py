@@ -13,10 +13,7 @@ from ...options import Json, Measures, ReportFiles, Split, argument, check_one_s
 if TYPE_CHECKING:
     from ....core import Qrels
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
 def audit(
     run: Annotated[str | None, argument("A run, or -.", "none: only the collection")] = None,

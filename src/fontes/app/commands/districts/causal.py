@@ -14,12 +14,10 @@ if TYPE_CHECKING:
 
     from ....causal import Cause, Chain
 
-commands = typer.Typer()
 
 MAX_SOURCES = 3  # sources of a cause that are printed with their sentences
 
 
-@commands.command(rich_help_panel="Search")
 def why(
     index: IndexPath,
     event: Annotated[str, argument("What happened, in a few words.")],
@@ -55,7 +53,6 @@ def why(
         say(f"No document states a cause of '{event}'{'; ' + ' or '.join(unused) + ' looks further' if unused else ''}.")
 
 
-@commands.command(rich_help_panel="Models")
 def keyphrases(
     text: Annotated[str, argument("A file of text in UTF-8, or -.")],
     top: Annotated[int, option("Keyphrases; 0: all.", min=0)] = 10,

@@ -5,14 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...options import Json, option
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Reproduce")
 def demo(
     directory: Annotated[Path | None, option("Keep indexes and runs here.", "a temporary place")] = None, json: Json = False
 ) -> None:

@@ -11,13 +11,7 @@ import typer
 
 from ...options import Json, Split, argument, option
 
-commands = typer.Typer()
-group = typer.Typer(
-    name="gate",
-    help="Check that a change of a search loses no quality: exit code 0 passes, 1 loses, 2 not enough topics, 3 did not run.",
-    no_args_is_help=True,
-)
-commands.add_typer(group, rich_help_panel="Measure")
+group = typer.Typer()
 
 File = Annotated[Path, argument("The gate.", True, metavar="[FILE]")]
 

@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from ....index import Index
     from ...judging.store import JudgmentStore
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
 @options_of(ServerSettings, "port", "host", "hosts")
 def judge(

@@ -13,14 +13,11 @@ from ...options import Analyzer, Encoder, IndexPath, Json, Pipeline, Where, argu
 if TYPE_CHECKING:
     from ....llm import StoredAnswer
 
-commands = typer.Typer()
-group = typer.Typer(name="llm", help="Stored answers of language models.", no_args_is_help=True)
-commands.add_typer(group, rich_help_panel="Models")
+group = typer.Typer()
 
 MODEL = "FONTES_LLM"  # environment variable
 
 
-@commands.command(rich_help_panel="Search")
 def ask(
     index: IndexPath,
     question: Annotated[str, argument("A question.")],

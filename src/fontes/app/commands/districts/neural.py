@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ....core.errors import ParameterError
 from ...flags import ray_of
 from ...options import IndexPath, Json, Ray, argument, option
@@ -14,10 +12,7 @@ from ...options import IndexPath, Json, Ray, argument, option
 if TYPE_CHECKING:
     from ....index import Index
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Index")
 def encode(
     index: IndexPath,
     encoder: Annotated[
@@ -161,7 +156,6 @@ def _print_sparse(index: Index, facts: dict[str, Any], seconds: float) -> None:
     say(f"{index.path}: {weights}, {density}, in {seconds:.1f} s; {size(facts['bytes'])}{_precision_note(facts)}")
 
 
-@commands.command(rich_help_panel="Models")
 def models(
     names: Annotated[
         list[str] | None, argument("Folders, or names of models.", "those in the hub's cache and in packages")

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from ....core import Doc
     from ....recipes import Recipe
 
-commands = typer.Typer()
-group = typer.Typer(name="recipe", help="Published systems: list them, show one, run it on a collection.", no_args_is_help=True)
-commands.add_typer(group, rich_help_panel="Reproduce")
+group = typer.Typer()
 
 Name = Annotated[str, argument("The recipe.")]
 

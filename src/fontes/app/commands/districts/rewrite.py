@@ -14,10 +14,7 @@ from ...options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Veri
 if TYPE_CHECKING:
     from ....core import Topics
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Search")
 @reads_files()
 def chat(
     index: IndexPath,

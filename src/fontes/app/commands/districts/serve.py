@@ -5,16 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from ...completion import complete_pipeline
 from ...options import argument, option, options_of
 from ...server.settings import ServerSettings
 
-commands = typer.Typer()
 
-
-@commands.command(rich_help_panel="Search")
 @options_of(ServerSettings)
 def serve(
     indexes: Annotated[list[Path], argument("Index directories.", metavar="INDEX...")],

@@ -10,9 +10,7 @@ import typer
 
 from ...options import Json, argument, option
 
-commands = typer.Typer()
-group = typer.Typer(name="task", help="Shared tasks: set up a project, check it, run it, submit.", no_args_is_help=True)
-commands.add_typer(group, rich_help_panel="Reproduce")
+group = typer.Typer()
 
 Folder = Annotated[Path, argument("The project.", metavar="DIR")]
 

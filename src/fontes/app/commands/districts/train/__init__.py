@@ -7,8 +7,9 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from ....options import reads_files
 from .mine import mine, split
+
+__all__ = ["group", "mine", "split"]
 
 
 class Trainings(TyperGroup):
@@ -25,9 +26,5 @@ class Trainings(TyperGroup):
         """Ignore assignment: no commands are known at first."""
 
 
-commands = typer.Typer()
-commands.command(rich_help_panel="Models")(reads_files("id", "text", of="topics")(mine))
-commands.command(rich_help_panel="Measure")(reads_files("id", "text", of="topics")(split))
-train = typer.Typer(name="train", help="Train a model from your own data.", no_args_is_help=True, cls=Trainings)
-train.callback()(lambda: None)
-commands.add_typer(train, rich_help_panel="Models")
+group = typer.Typer(cls=Trainings)
+group.callback()(lambda: None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, argument, check_one_stdin, option
+from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, argument, check_one_stdin, option, reads_files
 
 if TYPE_CHECKING:
     from .....core import Run, Stage
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 REQUIRED_FORMS = {"keep": ("first", "cloze", "section"), "sentences": ("first", "cloze")}  # values of --from by option
 
 
+@reads_files("id", "text", of="topics")
 def mine(
     index: IndexPath,
     output: Annotated[str, option("The examples to write: JSON lines, or -.", False, "-o", "--output")],
@@ -146,6 +147,7 @@ def _parse_ranks(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+@reads_files("id", "text", of="topics")
 def split(
     topics: Annotated[str, argument("Topics: a file, a BEIR folder, irds:NAME, or -.")],
     qrels: Annotated[
