@@ -99,6 +99,14 @@ def print_json(value: object) -> None:
     sys.stdout.write(json_text(value, ensure_ascii=escaped) + "\n")
 
 
+def tell(json: bool, facts: object, *lines: str) -> None:
+    """Print facts as JSON; or else lines."""
+    if json:
+        print_json(facts)
+    for line in () if json else lines:
+        say(line)
+
+
 def end_check(checks: Mapping[Path, Check], values: object = None) -> None:
     """Print how experiments differ from their locks, and whether they are reproduced; if not, exit with code 1.
 

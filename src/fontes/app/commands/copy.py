@@ -15,14 +15,11 @@ def copy(
 ) -> None:
     """Copy an index to a directory or an address, and check all sums. Existing files are not copied again."""
     from ...index.remote import copy_index
-    from ..output import print_json, say
+    from ..output import tell
     from ..progress import reporting
     from ..usage import refuse_misspelt
 
     refuse_misspelt(source)
     with reporting(json):
         copy_index(source, target, overwrite=overwrite)
-    if json:
-        print_json({"source": source, "target": target})
-    else:
-        say(f"{source} is at {target}")
+    tell(json, {"source": source, "target": target}, f"{source} is at {target}")

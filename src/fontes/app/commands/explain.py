@@ -24,7 +24,7 @@ def explain(
     json: Json = False,
 ) -> None:
     """Explain the score of a document for a query, or how the query is searched."""
-    from ..output import print_explanation, print_json, say
+    from ..output import print_explanation, print_json, tell
     from ..pipelines import open_index, retriever
     from ..usage import refuse_exchanged
 
@@ -36,10 +36,7 @@ def explain(
         from ...lexical.retriever import plan_of
 
         search_plan = plan_of(stage, query)
-        if json:
-            print_json(search_plan.to_dict())
-        else:
-            say(str(search_plan))
+        tell(json, search_plan.to_dict(), str(search_plan))
         return
     explanation = stage.explain(query, document)
     if json:

@@ -18,7 +18,7 @@ def new(directory: Annotated[Path, argument("Folder to write; it is new or empty
     """Write a project: a folder of data, an experiment, a notebook and a README. They run, on a sample until you replace it."""
     from ...core.errors import InputError
     from ...storage.files import as_path, write
-    from ..output import print_json, say
+    from ..output import tell
 
     folder = as_path(directory)
     try:
@@ -34,11 +34,12 @@ def new(directory: Annotated[Path, argument("Folder to write; it is new or empty
         raise InputError(f"{directory}: the folder cannot be made ({error.strerror or error})") from None
     for name, content in files.items():
         write(folder / name, [content])
-    if json:
-        print_json({"directory": str(directory), "files": list(files)})
-    else:
-        say(f"{directory}: {', '.join(files)}")
-        say(f"Next: cd {directory}; fontes experiment experiment.toml")
+    tell(
+        json,
+        {"directory": str(directory), "files": list(files)},
+        f"{directory}: {', '.join(files)}",
+        f"Next: cd {directory}; fontes experiment experiment.toml",
+    )
 
 
 def _files(project: str) -> Iterator[tuple[str, bytes]]:

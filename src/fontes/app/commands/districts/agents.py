@@ -186,17 +186,15 @@ def export(
     """Write a log as a test collection: queries.jsonl, weak judgments, and the run of what was shown, for fontes judge."""
     from ...agents.log import read_log
     from ...agents.sessions import export as write_collection, of_index, read_answers
-    from ...output import counted, print_json, say
+    from ...output import counted, tell
 
     logged = read_log(log)
     sessions = of_index(logged, logged_index)
     topics, qrels = write_collection(sessions, folder, None if answers is None else read_answers(answers, logged))
     judgments = sum(len(grades) for grades in qrels.values())
-    if json:
-        print_json({"folder": str(folder), "topics": len(topics), "sessions": len(sessions), "judgments": judgments})
-        return
+    facts = {"folder": str(folder), "topics": len(topics), "sessions": len(sessions), "judgments": judgments}
     weak = counted(judgments, "weak judgment")
-    say(f"{counted(len(topics), 'topic')} of {counted(len(sessions), 'session')}, {weak} in {folder}")
+    tell(json, facts, f"{counted(len(topics), 'topic')} of {counted(len(sessions), 'session')}, {weak} in {folder}")
 
 
 def _judgments(sessions: list[Session], answers: Path | None, qrels: str | None) -> tuple[Qrels, str]:
@@ -221,10 +219,7 @@ def skill(
 ) -> None:
     """Write a skill for coding agents: SKILL.md and the files it refers to."""
     from ...agents.skill import write_skill
-    from ...output import print_json, say
+    from ...output import tell
 
     files = write_skill(folder)
-    if json:
-        print_json({"folder": str(folder), "files": list(files)})
-    else:
-        say(f"{folder}: {', '.join(files)}")
+    tell(json, {"folder": str(folder), "files": list(files)}, f"{folder}: {', '.join(files)}")

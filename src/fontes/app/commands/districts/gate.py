@@ -28,17 +28,18 @@ def init(
 ) -> None:
     """Write the file of a gate, with a first baseline."""
     from ....gate import init as write_gate
-    from ...output import print_json, say
+    from ...output import tell
     from ...progress import reporting
 
     with reporting(json, compiling=True):
         gate = write_gate(source, file, topics, qrels, split, pipeline)
     written = [str(file), str(gate.baseline_run), str(gate.lock)]
-    if json:
-        print_json({"files": written, "topics": len(gate.topics)})
-    else:
-        say(f"{', '.join(written)}: {len(gate.topics):,} topics")
-        say(f"Next: change [candidate] in {file}; fontes gate run {file}; fontes gate plan {file} names the topics needed")
+    tell(
+        json,
+        {"files": written, "topics": len(gate.topics)},
+        f"{', '.join(written)}: {len(gate.topics):,} topics",
+        f"Next: change [candidate] in {file}; fontes gate run {file}; fontes gate plan {file} names the topics needed",
+    )
 
 
 @group.command()
@@ -111,13 +112,11 @@ def accept(
 ) -> None:
     """Make the candidate's run of the last fontes gate run the baseline, and write its lock."""
     from ....gate import GateFile, accept as accept_run
-    from ...output import counted, print_json, say
+    from ...output import counted, tell
 
     gate = GateFile.read(file)
     lock = accept_run(gate, because)
-    if json:
-        print_json({"run": str(gate.baseline_run), "lock": str(gate.lock), "changes": lock.accepted, "means": lock.means})
-        return
+    facts = {"run": str(gate.baseline_run), "lock": str(gate.lock), "changes": lock.accepted, "means": lock.means}
     means = ", ".join(f"{measure} {mean:.4f}" for measure, mean in lock.means.items())
     accepted = counted(lock.accepted, "change")
-    say(f"{gate.baseline_run}: {means}; {accepted} accepted since the first baseline")
+    tell(json, facts, f"{gate.baseline_run}: {means}; {accepted} accepted since the first baseline")

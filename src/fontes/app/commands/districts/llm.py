@@ -108,29 +108,24 @@ def export(results: Annotated[Path, argument(RESULTS, metavar="RUN")], pack: Pac
     """Write the answers behind a run into a file to share, so that others can replay it."""
     from ....core.errors import InputError
     from ....llm import write_pack
-    from ...output import counted, print_json, say
+    from ...output import counted, tell
 
     answers, missing = _read_answers(results)
     if missing:
         raise InputError(f"{results}: {counted(missing, 'answer')} of it are not stored here, so a pack could not replay it")
     total = write_pack(answers, pack)
-    if json:
-        print_json({"pack": str(pack), "answers": total})
-    else:
-        say(f"{counted(total, 'answer')} in {pack}")
+    tell(json, {"pack": str(pack), "answers": total}, f"{counted(total, 'answer')} in {pack}")
 
 
 @group.command("import")
 def import_(pack: Pack, json: Json = False) -> None:
     """Store the answers of a pack, so that runs with them can be replayed. Stored answers are not replaced."""
     from ....llm import AnswerFile, read_pack
-    from ...output import counted, print_json, say
+    from ...output import counted, tell
 
     total, new = read_pack(pack, AnswerFile())
-    if json:
-        print_json({"pack": str(pack), "answers": total, "new": new})
-    else:
-        say(f"{counted(total, 'answer')} in {pack}, {new:,} new")
+    facts = {"pack": str(pack), "answers": total, "new": new}
+    tell(json, facts, f"{counted(total, 'answer')} in {pack}, {new:,} new")
 
 
 def _read_answers(results: Path) -> tuple[Iterable[StoredAnswer], int]:

@@ -350,7 +350,7 @@ def causality(
     """Train the head of CausalEvidence, a classifier of sentences that report a cause."""
     from .....causal.causality import labelled, measure_causality, train_causality
     from .....neural import SentenceEncoder
-    from ....output import counted, print_json, say
+    from ....output import counted, tell
 
     model = SentenceEncoder(encoder, precision=precision)
     held_out = None if test is None else labelled(test)
@@ -358,13 +358,13 @@ def causality(
     measured = held_out and measure_causality(head.classify(model, held_out[0]), held_out[1], head.threshold, seed=seed)
     head.save(output)
     card = dict(head.card)
-    if json:
-        print_json({**card, "encoder": head.encoder, "test": measured.to_dict() if measured else None})
-        return
-    say(f"{output}: a head over {head.encoder} from {counted(card['sentences'], 'sentence')}, {card['causal']:,} causal")
-    say(f"{folds}-fold cross-validation: accuracy {card['accuracy']:.3f}, F1 {card['f1']:.3f}; strength {card['strength']:g}")
-    if measured:
-        say(f"{test}: {measured}")
+    tell(
+        json,
+        {**card, "encoder": head.encoder, "test": measured.to_dict() if measured else None},
+        f"{output}: a head over {head.encoder} from {counted(card['sentences'], 'sentence')}, {card['causal']:,} causal",
+        f"{folds}-fold cross-validation: accuracy {card['accuracy']:.3f}, F1 {card['f1']:.3f}; strength {card['strength']:g}",
+        *([f"{test}: {measured}"] if measured else []),
+    )
 
 
 @group.command("ranker")
@@ -469,15 +469,13 @@ def _report_validated(
     json: bool,
 ) -> None:
     """Print a training of a model without steps, its nested validation, if any, and the expression that uses it."""
-    from ....output import print_json, say
+    from ....output import tell
 
-    if json:
-        print_json(training.to_dict() | ({"nested": measured.to_dict()} if measured else {}))
-        return
-    say(f"{output}: {training}")
+    facts, lines = training.to_dict(), [f"{output}: {training}"]
     if measured:
-        say(str(measured))
-    say(f"use it as {use}")
+        facts |= {"nested": measured.to_dict()}
+        lines.append(str(measured))
+    tell(json, facts, *lines, f"use it as {use}")
 
 
 def report(output: Path, training: Training, use: str, json: bool) -> None:
