@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,30 @@ class WalkLimits:
         visits = self.visits or max(self.count, EF_SEARCH)
         count = min(self.count, max(self.min_count, visits))
         return self.min_count, count, max(visits, count), ALL_ROWS if self.allowed is None else fixed(self.allowed)
+
+
+class Walk(NamedTuple):
+    """What compiled searches of a graph read beside their queries.
+
+    Attributes:
+        graph: Addresses of the arrays of the graph.
+        entry: The row at which a search begins.
+        top: Its highest level.
+        levels: Greatest whole number of a query's dimensions.
+        visits: efSearch.
+        min_count: Minimum number of rows.
+        allowed: The rows that pass; ALL_ROWS: all.
+        buffers: Addresses of the arrays of a search.
+    """
+
+    graph: I64
+    entry: int
+    top: int
+    levels: int
+    visits: int
+    min_count: int
+    allowed: Bools
+    buffers: I64
 
 
 class Graph:
@@ -162,7 +186,8 @@ class Graph:
 
         def search(start: int) -> None:
             buffers, piece = self._take_buffers(), slice(start, start + QUERIES_PER_CALL)
-            _search(queries[piece], *self._graph, self._levels, ef, min_count, mask, buffers[0], out[piece])
+            walk = Walk(*self._graph, self._levels, ef, min_count, mask, buffers[0])
+            _search(queries[piece], walk, out[piece])
             self._buffers.append(buffers)
 
         in_threads(search, range(0, len(queries), QUERIES_PER_CALL))
@@ -183,8 +208,8 @@ class Graph:
 
         def search(start: int) -> None:
             buffers, piece = self._take_buffers(), slice(start, start + QUERIES_PER_CALL)
-            walk = *self._graph, self._levels, ef, count, min_count, mask, buffers[0]
-            _best(queries[piece], *walk, stored, docs[piece], scores[piece], counts[piece])
+            walk = Walk(*self._graph, self._levels, ef, min_count, mask, buffers[0])
+            _best(queries[piece], walk, count, stored, docs[piece], scores[piece], counts[piece])
             self._buffers.append(buffers)
 
         in_threads(search, range(0, size, QUERIES_PER_CALL))
@@ -237,71 +262,33 @@ def _round(vector: F32, levels: int, out: NDArray[np.signedinteger]) -> float:
 
 
 @compiled()
-def _search(
-    queries: F32,
-    graph: I64,
-    entry: int,
-    top: int,
-    levels: int,
-    visits: int,
-    min_count: int,
-    allowed: Bools,
-    buffers: I64,
-    out: I32,
-) -> None:
+def _search(queries: F32, walk: Walk, out: I32) -> None:
     """Write the nearest rows of each query to `out`."""
-    code, best = np.empty(queries.shape[1], np.int16), np.empty(visits, np.int64)
+    code, best = np.empty(queries.shape[1], np.int16), np.empty(walk.visits, np.int64)
     for i in range(len(queries)):
-        _nearest(queries[i], graph, entry, top, levels, min_count, allowed, buffers, code, best, out[i])
+        _nearest(queries[i], walk, code, best, out[i])
 
 
 @compiled()
-def _best(
-    queries: F32,
-    graph: I64,
-    entry: int,
-    top: int,
-    levels: int,
-    visits: int,
-    max_count: int,
-    min_count: int,
-    allowed: Bools,
-    buffers: I64,
-    stored: StoredVectors,
-    docs: I32,
-    scores: F32,
-    counts: I64,
-) -> None:
+def _best(queries: F32, walk: Walk, max_count: int, stored: StoredVectors, docs: I32, scores: F32, counts: I64) -> None:
     """Write the best documents of each query and their exact scores; `counts` gets the number of documents and of rows."""
-    code, best = np.empty(queries.shape[1], np.int16), np.empty(visits, np.int64)
+    code, best = np.empty(queries.shape[1], np.int16), np.empty(walk.visits, np.int64)
     rows, no_products = np.empty(max_count, np.int32), np.empty(0, np.float32)
     for i in range(len(queries)):
-        row_count = _nearest(queries[i], graph, entry, top, levels, min_count, allowed, buffers, code, best, rows)
+        row_count = _nearest(queries[i], walk, code, best, rows)
         nearest, exact = best_of(queries[i], stored, rows[:row_count], no_products, docs.shape[1])
         docs[i, : len(nearest)], scores[i, : len(nearest)] = nearest, exact
         counts[i, 0], counts[i, 1] = len(nearest), row_count
 
 
 @compiled()
-def _nearest(
-    query: F32,
-    graph: I64,
-    entry: int,
-    top: int,
-    levels: int,
-    min_count: int,
-    allowed: Bools,
-    buffers: I64,
-    code: I16,
-    best: I64,
-    out: I32,
-) -> int:
+def _nearest(query: F32, walk: Walk, code: I16, best: I64, out: I32) -> int:
     """Write the nearest rows of a query to `out`, and return their number."""
-    arrays = _arrays_of(graph, len(query))
+    arrays, min_count = _arrays_of(walk.graph, len(query)), walk.min_count
     scales, starts = arrays[1], arrays[4]
-    _round(query, levels, code)
-    row, product = _entry(code, arrays, entry, top, 0)
-    count = _walk(code, arrays, row, product, starts[0], starts[1], allowed, buffers, best)
+    _round(query, walk.levels, code)
+    row, product = _entry(code, arrays, walk.entry, walk.top, 0)
+    count = _walk(code, arrays, row, product, starts[0], starts[1], walk.allowed, walk.buffers, best)
     keys, products = np.sort(best[:count])[::-1], np.empty(count, np.float32)
     ordered, squares, row_count = products.view(np.int32), 0.0, 0
     for x in code:
