@@ -67,7 +67,7 @@ class Promise:
         """Return what is compared with the threshold for each row of a run of whole lists, float32 (rows,)."""
         return expected_shares(run) if self.kind == "recall" else run.scores
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values, for JSON."""
         return {**asdict(self), "risk": self.risk}
 

@@ -136,7 +136,7 @@ class Failures(TableReport, Sequence[Failure]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values for JSON."""
         return {
             "measure": str(self.measure),
@@ -152,7 +152,7 @@ class Failures(TableReport, Sequence[Failure]):
             ],
         }
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, object]]:
         return [_table_row(row) for row in self]
 
     def to_markdown(self) -> str:
@@ -306,7 +306,7 @@ class _TermFacts:
         )
 
 
-def _table_row(row: Failure) -> dict[str, Any]:
+def _table_row(row: Failure) -> dict[str, object]:
     """Return a row of a table; several words or ids are separated by spaces."""
     lacked = Counter(word for low_ranked in row.low for word in low_ranked.lacks)
     return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from ..core import ParameterError
 from ..measures.measure import Measure
@@ -62,14 +61,14 @@ class JudgingPlan(TableReport):
                 return pair
         raise KeyError((system, against, str(measure)))
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, object]]:
         columns = self.COLUMNS[:-2]
         return [
             {**{name: getattr(pair.comparison, name) for name in columns}, "topics": pair.topics, "labels": pair.labels}
             for pair in self.pairs
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values for JSON, with None for NaN."""
         figures = {name: getattr(self, name) for name in ("judged", "labelled", "depth", "alpha", "power", "coverage")}
         return {**figures, "pairs": json_values(self._plain_rows())}

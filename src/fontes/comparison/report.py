@@ -174,7 +174,7 @@ class Report(Tested[Comparison], TableReport):
         beaten = beaten_by(system, [c for c in self.comparisons if c.measure == measure and c.significant])
         return [name for name in self.systems if name in beaten]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return everything except runs, texts and judgments as JSON values, with None for NaN and infinity."""
         from importlib.metadata import version
 
@@ -230,7 +230,7 @@ class Report(Tested[Comparison], TableReport):
             values.differences([(names.index(c.system), names.index(c.against)) for c in comparisons]) if comparisons else None
         )
 
-    def _system_facts(self, system: System) -> dict[str, Any]:
+    def _system_facts(self, system: System) -> dict[str, object]:
         evaluation = system.evaluation
         return {
             "description": system.description,
@@ -244,10 +244,10 @@ class Report(Tested[Comparison], TableReport):
             "candidates": None if system.candidates is None else asdict(system.candidates),
         }
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, object]]:
         return [row for measure in self.measures for name in self.systems for row in self._rows_of(measure, name)]
 
-    def _rows_of(self, measure: Measure, name: str) -> list[dict[str, Any]]:
+    def _rows_of(self, measure: Measure, name: str) -> list[dict[str, object]]:
         """Return a row for each test of a system by a measure, or one row with empty cells without tests."""
         system = self.systems[name]
         low, high = json_values(self.intervals[measure][name])

@@ -259,7 +259,7 @@ def _pair(report: Report, names: list[str]) -> list[int]:
     return [best[0], best[min(1, len(best) - 1)]]
 
 
-def _curves(report: Report, ranks: dict[str, Ranks]) -> dict[str, Any]:
+def _curves(report: Report, ranks: dict[str, Ranks]) -> dict[str, object]:
     deepest = max(int(np.diff(system.run.bounds).max(initial=1)) for system in report.systems.values())
     ks = [*(k for k in LOGARITHMIC_KS if k < deepest), deepest]
     return {
@@ -278,7 +278,9 @@ def _at_k(report: Report) -> dict[str, Measure]:
     return {**MEASURES_AT_K, "Complete": Complete} if has_sets else MEASURES_AT_K
 
 
-def _rankings(report: Report, ranks: dict[str, Ranks], depth: int, topics: int, docs: dict[str, int]) -> list[dict[str, Any]]:
+def _rankings(
+    report: Report, ranks: dict[str, Ranks], depth: int, topics: int, docs: dict[str, int]
+) -> list[dict[str, object]]:
     """Return the rankings of the first topics, and add their documents to `docs`, which has the position of each id."""
     tops = [_top_ids(report, name, depth) for name in report.systems]
     by_qrels = np.stack([r.by_qrels for r in ranks.values()], axis=1)

@@ -98,7 +98,7 @@ class SnapshotReport(TableReport):
 
     _rows = rows
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return all figures as JSON values, with None for NaN."""
         topics = {name: len(report.topics) for name, report in self.reports.items()}
         facts = {"pivot": self.pivot, "reference": self.reference, "topics": topics}

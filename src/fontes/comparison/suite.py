@@ -168,7 +168,7 @@ class SuiteReport(Tested[MeanComparison], TableReport):
             better, worse = (sum(c.significant and sign * c.difference > 0 for c in by_collection) for sign in (1, -1))
             yield MeanComparison(measure, *pair, *test, p, better, worse, p <= self.testing.alpha)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Return a row per measure, system and collection, and a row for the mean over the collections.
 
         Only the rows of means have a `rank`, and only published figures a `source`.
@@ -191,7 +191,7 @@ class SuiteReport(Tested[MeanComparison], TableReport):
 
     _rows = rows
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return all figures as JSON values, with None for NaN; in the row of a mean, the collection is ""."""
         return {
             "topics": {name: len(report.topics) for name, report in self.reports.items()},

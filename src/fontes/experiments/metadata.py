@@ -13,7 +13,7 @@ from ..core.answers import NAME
 from .provenance import machine, versions
 
 
-def metadata_of(run: Run, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def metadata_of(run: Run, more: Mapping[str, object] | None = None) -> dict[str, object]:
     """Return the metadata of a run, for `write_run(run, path, metadata=…)`.
 
     Args:
@@ -26,7 +26,7 @@ def metadata_of(run: Run, more: Mapping[str, Any] | None = None) -> dict[str, An
     facts, loaded = machine(), versions()
     fontes, python = loaded.pop("fontes"), loaded.pop("python")
     cpu = {"model": facts["processor"], "architecture": platform.machine(), "number of cores": facts["cores"]}
-    hardware = {"cpu": cpu, "ram": f"{facts['memory_gb']} GB"}
+    hardware: dict[str, object] = {"cpu": cpu, "ram": f"{facts['memory_gb']} GB"}
     if "accelerator" in facts:
         hardware["gpu"] = facts["accelerator"]
     metadata: dict[str, Any] = {
@@ -51,7 +51,7 @@ def metadata_of(run: Run, more: Mapping[str, Any] | None = None) -> dict[str, An
     return _merged(metadata, more or {})
 
 
-def _merged(metadata: Mapping[str, Any], more: Any) -> dict[str, Any]:
+def _merged(metadata: Mapping[str, Any], more: object) -> dict[str, object]:
     """Return a copy with the values of `more`, which are merged with nested mappings and replace all other values."""
     if not isinstance(more, Mapping):
         raise ParameterError(f"metadata are a mapping, such as {{'actor': {{'name': …}}}}, not {type(more).__name__}")

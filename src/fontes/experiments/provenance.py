@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..comparison import Report
 from ..core import Doc, InputError, Qrels, Stage, Topic, Topics
@@ -23,6 +23,9 @@ from ..core.processor import cpuinfo
 from ..datasets import Dataset
 from ..plots.tables import json_values
 from ..storage.hashes import hash_file, hash_json
+
+if TYPE_CHECKING:
+    from ..index import Index
 
 
 def hash_of(source: Path, use: str) -> str:
@@ -65,7 +68,7 @@ def hash_of_qrels(qrels: Qrels) -> str:
     return hash_json(list(qrels.rows()))
 
 
-def topic_facts(topic: Topic) -> dict[str, Any]:
+def topic_facts(topic: Topic) -> dict[str, object]:
     """Return all of a topic as JSON values."""
     query = {} if topic.query is None else {"query": topic.query.to_dict()}
     return {
@@ -116,9 +119,9 @@ def installed() -> dict[str, str | None]:
     return {"python": platform.python_version(), **{name: _version(name) for name in LIBRARIES}}
 
 
-def machine() -> dict[str, Any]:
+def machine() -> dict[str, object]:
     """Return processor, cores, memory in GB, operating system, and the accelerator in use."""
-    facts = {
+    facts: dict[str, object] = {
         "processor": processor(),
         "cores": os.cpu_count(),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
@@ -212,8 +215,8 @@ class Check:
 
 
 def lock_of(
-    settings: Mapping[str, Any],
-    data: Mapping[str, Any],
+    settings: Mapping[str, object],
+    data: Mapping[str, object],
     stages: Mapping[str, Stage[Any, Any]],
     runs: Mapping[str, Mapping[str, Any]],
     report: Report | None,
@@ -278,7 +281,7 @@ def differences(locked: Any, now: Any, what: str = "") -> Iterator[Difference]:
         yield Difference(what, locked, now)
 
 
-def numbers(value: Any) -> int:
+def numbers(value: object) -> int:
     """Count the numbers in a JSON value."""
     if isinstance(value, dict):
         return sum(map(numbers, value.values()))
@@ -287,12 +290,12 @@ def numbers(value: Any) -> int:
     return int(isinstance(value, (int, float)) and not isinstance(value, bool))
 
 
-def _index_facts(index: Any) -> dict[str, Any]:
+def _index_facts(index: Index) -> dict[str, object]:
     facts = index.info()
     return {"fingerprint": index.fingerprint, **{key: facts[key] for key in INDEX_COUNTS if key in facts}}
 
 
-def _measure_facts(name: str, report: Report | None) -> dict[str, Any]:
+def _measure_facts(name: str, report: Report | None) -> dict[str, object]:
     if report is None or name not in report.systems:
         return {}
     return {
@@ -301,7 +304,7 @@ def _measure_facts(name: str, report: Report | None) -> dict[str, Any]:
     }
 
 
-def _test_facts(report: Report) -> dict[str, Any]:
+def _test_facts(report: Report) -> dict[str, object]:
     tests: dict[str, Any] = {}
     for comparison in report.comparisons:
         tests.setdefault(str(comparison.measure), {})[f"{comparison.system} - {comparison.against}"] = {
@@ -310,13 +313,13 @@ def _test_facts(report: Report) -> dict[str, Any]:
     return tests
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: object, b: object) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         return math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=1e-300)
     return bool(a == b and type(a) is type(b))
 
 
-def _format(value: Any) -> str:
+def _format(value: object) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, str):

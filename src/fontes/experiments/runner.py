@@ -71,8 +71,8 @@ class RunPlan:
     baseline: str | None = None
     machine: Qrels | None = None
     testing: Testing = field(default_factory=Testing)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    data: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    data: Mapping[str, object] = field(default_factory=dict)
     indexes: Path | None = None
     forms: tuple[str, ...] = FORMS
     pages: Callable[[Results], Mapping[str, str]] = field(default=lambda results: {})
@@ -203,7 +203,9 @@ def _compare(plan: RunPlan, runs: Mapping[str, SystemRun]) -> Report | None:
     )
 
 
-def _write_results(plan: RunPlan, systems: Mapping[str, System], results: Results, measurements: Mapping[str, Any]) -> Results:
+def _write_results(
+    plan: RunPlan, systems: Mapping[str, System], results: Results, measurements: Mapping[str, object]
+) -> Results:
     folder, report = results.folder, results.report
     runs = {name: f"runs/{name}.run" for name in results.systems}
     reports = [f"report.{form}" for form in plan.forms] if report is not None else []
@@ -233,7 +235,7 @@ def _write_results(plan: RunPlan, systems: Mapping[str, System], results: Result
     return replace(results, files=tuple(files), lock=lock)
 
 
-def _run_facts(run: Run, path: Path, name: str) -> dict[str, Any]:
+def _run_facts(run: Run, path: Path, name: str) -> dict[str, object]:
     """Return the facts of a run for the lock, with the number and hash of the answers of language models, if any."""
     sums = sums_of(run.provenance)
     answers = {"answers": {"number": len(sums), "sha256": hash_json(sums)}} if sums else {}
@@ -290,7 +292,7 @@ def replacing_results(folder: Path, files: list[str]) -> Iterator[Callable[[Mapp
         with contextlib.suppress(OSError):
             path.parent.rmdir()  # succeeds only if empty
 
-    def finish(lock: Mapping[str, Any]) -> None:
+    def finish(lock: Mapping[str, object]) -> None:
         write_json(folder / LOCK, {**lock, "files": files})
         (folder / UNFINISHED).unlink()
 

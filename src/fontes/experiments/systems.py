@@ -431,7 +431,7 @@ class _FinishedRun(Stage[Any, Run]):
     def takes(self) -> type[Any]:
         return self.input_type
 
-    def apply(self, value: Any, /) -> Run:
+    def apply(self, value: object, /) -> Run:
         return self.run
 
     def __call__(self, value: object, *, progress: ProgressCallback | None = None) -> Run:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from ..lexical.parts import documents_of_terms, numbers_in
 
 if TYPE_CHECKING:
     from ..index import Index
+    from ..index.parts import Searchable
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -148,7 +149,7 @@ class Score(Feature, name="score"):
         return run.scores.astype(np.float64)
 
 
-def _index_of_field(index: Any, field: str | None) -> Any:
+def _index_of_field(index: Index, field: str | None) -> Searchable:
     """Return the index, or one of its fields as an index; raise FontesError for an unknown field."""
     if field is None:
         return index.state
@@ -162,7 +163,7 @@ def _terms(index: Index, topics: Topics) -> list[list[str]]:
     return list(index.analyzer.many([topic.text for topic in topics.values()]))
 
 
-def features_of(values: object, index: Any) -> tuple[Part, ...]:
+def features_of(values: object, index: Index) -> tuple[Part, ...]:
     """Return the features in their order.
 
     Args:
@@ -211,7 +212,7 @@ def _canonical(feature: Part) -> Part:
     return Pipeline((*earlier, last)) if earlier else last
 
 
-def check_features(features: Sequence[Part], index: Any) -> None:
+def check_features(features: Sequence[Part], index: Index) -> None:
     """Check the features.
 
     Raises:

@@ -148,7 +148,7 @@ class LearningToRank(Reordering, name="ltr"):
         return model, features
 
 
-def analyzer_facts(index: Any) -> dict[str, Any]:
+def analyzer_facts(index: Index) -> dict[str, Any]:
     """Return the facts of an index that its features depend on, as JSON values: analyzer and fields."""
     return {"analyzer": {**index.manifest["analyzer"], "libraries": None}, "fields": list(index.fields)}
 

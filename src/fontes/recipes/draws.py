@@ -94,7 +94,7 @@ class Draws(TableReport):
         values = self.values(system, measure)
         return DrawMean.of(values if baseline is None else values - self.values(baseline, measure), self._ratio)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         first = self.results[0]
         seeds = [getattr(result.recipe, "seed", 0) for result in self.results]
         return {"recipe": first.recipe.name, "seeds": seeds, "topics": self._topics, "rows": self._rows()}
@@ -115,10 +115,10 @@ class Draws(TableReport):
         baseline = recipe.baseline and recipe.name_here(recipe.baseline)
         return baseline if baseline in self.systems else None
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, object]]:
         return list(self._figures())
 
-    def _figures(self) -> Iterator[dict[str, Any]]:
+    def _figures(self) -> Iterator[dict[str, object]]:
         for system in self.systems:
             for measure in self.measures:
                 row: dict[str, Any] = {"system": system, "measure": str(measure)}

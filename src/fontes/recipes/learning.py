@@ -70,7 +70,7 @@ class RecipeTraining:
         return self.folder is None or bool(self.dev.qrels)
 
     @property
-    def hashes(self) -> dict[str, Any]:
+    def hashes(self) -> dict[str, object]:
         """Hashes of the sides, for the lock."""
         sides = {"train": self.train, "dev": self.dev}
         return {name: {"sha256": _hash(side), "topics": len(side.qrels)} for name, side in sides.items() if side.qrels}
@@ -179,7 +179,7 @@ def cached_run(name: str, stage: System, topics: Topics, folder: Path) -> Run:
     return Searches(topics, Cache(folder / CACHE)).of(name, prepare_system(name, stage)).run
 
 
-def training_facts(model: Path) -> dict[str, Any]:
+def training_facts(model: Path) -> dict[str, object]:
     """Return the facts in the training.json of a model; empty if there is none."""
     try:
         record = json.loads((model / IDENTITY).read_text(encoding="utf-8"))

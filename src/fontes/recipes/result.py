@@ -167,7 +167,7 @@ class RecipeResult(Results):
         pairs = {name: (self.runs[first], self.runs[name]) for name, first in before.items() if name in self.report.systems}
         return errors_of(pairs, self.report.qrels)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return everything except runs and topics as JSON values: the lock, seconds, and published values."""
         systems = {
             name: {
@@ -362,12 +362,12 @@ def drawn_as_svg(stage: Stage[Topics, Run]) -> str:
         return ""
 
 
-def shown(value: Any) -> Any:
+def shown(value: object) -> Any:
     """Return a parameter as a JSON value: numbers and strings unchanged, anything else as its repr."""
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
 
 
-def written(value: Any) -> str:
+def written(value: object) -> str:
     """Return a parameter in the form that `Recipe.set` reads."""
     return value if isinstance(value, str) else repr(value)
 
