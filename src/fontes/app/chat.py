@@ -18,7 +18,7 @@ from ..rewrite import Conversation
 from ..storage.files import reading
 from ..text import snippet
 from .flags import flags
-from .output import console, counted, print_explanation, print_hits, print_json, say
+from .output import console, counted, print_explanation, print_hits, print_json, say, tell
 from .results import ranking_as_json, why_empty
 
 PROMPT = "> "
@@ -136,7 +136,7 @@ class ChatPrompt:
 
     def _reset(self, argument: str) -> None:
         self.conversation.reset()
-        self._report("A new conversation.", reset=True)
+        tell(self.json, {"reset": True}, "A new conversation.")
 
     def _save(self, argument: str) -> None:
         """Write the conversation to a file; an existing file is overwritten only if the conversation is stored there."""
@@ -148,21 +148,10 @@ class ChatPrompt:
         self.conversation.save(path)
         self.file = path
         turns = len(self.conversation.turns)
-        self._report(f"{path}: {counted(turns, 'turn')}", saved=str(path), turns=turns)
+        tell(self.json, {"saved": str(path), "turns": turns}, f"{path}: {counted(turns, 'turn')}")
 
     def _help(self, argument: str) -> None:
-        if self.json:
-            print_json(HELP)
-            return
-        for command, description in HELP.items():
-            say(f"{command:13} {description}")
-
-    def _report(self, sentence: str, **facts: object) -> None:
-        """Print the outcome of a command: the facts as JSON, or the sentence."""
-        if self.json:
-            print_json(facts)
-        else:
-            say(sentence)
+        tell(self.json, HELP, *(f"{command:13} {description}" for command, description in HELP.items()))
 
     def _report_failure(self, line: str, error: Exception) -> None:
         """Count and print the error of a line."""
