@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 from ...core.errors import InputError, ParameterError
 from ...experiments import compare as compare_runs
-from ..options import Machine, Measures, ReportFiles, Split, argument, option, options_of, reads_files
+from ..options import Json, Judged, Machine, Measures, ReportFiles, Split, argument, option, options_of, reads_files
 
 
 @reads_files("id", "text", of="topics")
 @options_of(compare_runs, "test", "correction", "alpha", "seed", "allow_empty")
 def compare(
     settings: dict[str, Any],
-    qrels: Annotated[str, argument("Judgments: a file, a BEIR folder, irds:NAME, or -.")],
+    qrels: Judged,
     runs: Annotated[list[Path], argument("Runs: TREC or MS MARCO.")],
     measures: Measures = None,
     baseline: Annotated[str | None, option("A run, to test the others against.", "all pairs are tested")] = None,
@@ -24,7 +24,7 @@ def compare(
     machine: Machine = None,
     output: ReportFiles = None,
     html: Annotated[Path | None, option("Write the report as a page.", False)] = None,
-    json: Annotated[bool, option("Print JSON.", True, "--json")] = False,
+    json: Json = False,
 ) -> None:
     """Compare runs: means side by side, tests, intervals and effect sizes."""
     from ...core import Qrels

@@ -6,14 +6,14 @@ import sys
 from typing import Annotated
 
 from ...core.errors import InputError
-from ..options import Json, Machine, Measures, NotItself, Split, argument, check_one_stdin, option, reads_files
+from ..options import Json, Judged, Machine, Measures, NotItself, Split, argument, check_one_stdin, option, reads_files
 
 NOTEWORTHY = 10  # a note on topics whose own document is first, if they are one in ten
 
 
 @reads_files("id", of="topics")
 def eval_(
-    qrels: Annotated[str, argument("Judgments: a file, a BEIR folder, irds:NAME, or -.")],
+    qrels: Judged,
     run: Annotated[str, argument("A run, or -.")],
     names: Annotated[list[str] | None, argument("The same as --measures.")] = None,
     measures: Measures = None,

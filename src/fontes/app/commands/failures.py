@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 from ...core.errors import InputError
-from ..options import Json, ReportFiles, Split, argument, option, reads_files
+from ..options import Json, Judged, ReportFiles, Split, argument, option, reads_files
 
 
 @reads_files("id", "text", of="topics")
 def failures(
-    qrels: Annotated[str, argument("Judgments: a file, a BEIR folder, irds:NAME, or -.")],
+    qrels: Judged,
     run: Annotated[Path, argument("A run: TREC or MS MARCO.")],
     beside: Annotated[Path | None, option("Run to compare with.", "the ideal order of the judged documents")] = None,
     measure: Annotated[str, option("The measure.", True, "-m", "--measure")] = "nDCG@10",

@@ -10,7 +10,7 @@ import typer
 from ...core.checks import real
 from ...core.errors import ParameterError
 from ...tuning import fit_weights
-from ..options import Split, argument, option, options_of, reads_files
+from ..options import Split, Tag, argument, option, options_of, reads_files
 
 
 @reads_files("id", of="topics")
@@ -29,7 +29,7 @@ def fuse(
     ] = None,
     k: Annotated[int | None, option("Documents a topic.", "all", "-k", min=1)] = None,
     output: Annotated[str, option("Run to write.", True, "-o", "--output")] = "-",
-    tag: Annotated[str, option("Name of the run, its last column.")] = "fontes",
+    tag: Tag = "fontes",
     learn: Annotated[str | None, option("Judgments to learn weights from by cross-validation.", False)] = None,
     split: Split = None,
     json: Annotated[bool, option("With --learn: print the weights as JSON.", True, "--json")] = False,

@@ -160,7 +160,7 @@ def split(
     near: Annotated[float, option("Minimum similarity of near duplicates; 0: do not search for them.")] = 0.8,
     seed: Annotated[int, option("Random seed.")] = 0,
     more: Annotated[list[str] | None, option("More topics to merge; repeatable.", True, "--with")] = None,
-    json: Annotated[bool, option("Print JSON.", True, "--json")] = False,
+    json: Json = False,
 ) -> None:
     """Split topics into training and test without duplicates, and report the overlap of the sides."""
     from .....core import Qrels, Topics

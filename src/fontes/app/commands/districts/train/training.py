@@ -38,6 +38,9 @@ Teacher = Annotated[
     ),
 ]
 TeacherIndex = Annotated[Path | None, option("Index that the teacher searches.", "none", "--teacher-index")]
+Nested = Annotated[int | None, option("Measure by nested cross-validation, too, with so many outer folds.", "no", min=2)]
+MinedExamples = Annotated[str, argument("Examples of `fontes mine`: JSON lines, or -.")]
+T5Base = Annotated[str, option("The T5 to start from: a folder, or a name on the hub.")]
 Overwrite = Annotated[bool, option("Replace an existing model.", True, "--overwrite")]
 
 START = "sentence-transformers/all-MiniLM-L6-v2"
@@ -56,7 +59,7 @@ group = typer.Typer()
 @options_of(CrossEncoderSettings)
 def cross_encoder(
     settings: dict[str, Any],
-    examples: Annotated[str, argument("Examples of `fontes mine`: JSON lines, or -.")],
+    examples: MinedExamples,
     output: Output,
     base: Annotated[str, option("The start: a folder, or a name on the hub.")] = START,
     preset: Annotated[str | None, option("air2025, or air2025-run.", "air2025")] = None,
@@ -90,9 +93,9 @@ def cross_encoder(
 @options_of(MonoT5Settings)
 def mono_t5(
     settings: dict[str, Any],
-    examples: Annotated[str, argument("Examples of `fontes mine`: JSON lines, or -.")],
+    examples: MinedExamples,
     output: Output,
-    base: Annotated[str, option("The T5 to start from: a folder, or a name on the hub.")] = T5_START,
+    base: T5Base = T5_START,
     validation: ValidationFile = None,
     run: CandidateRun = None,
     index: CandidateIndex = None,
@@ -223,12 +226,7 @@ _encoder_command(
 
 
 def _scored(
-    files: tuple[str, str | None],
-    teacher: str | None,
-    index: Path | None,
-    loss: str | None,
-    output: Path,
-    overwrite: bool,
+    files: tuple[str, str | None], teacher: str | None, index: Path | None, loss: str | None, output: Path, overwrite: bool
 ) -> tuple[Examples | str | None, Examples | str | None]:
     """Return the files of examples for training and validation, or with a teacher the examples with its scores."""
     from .....train import Examples
@@ -319,7 +317,7 @@ def rewriter(
     settings: dict[str, Any],
     topics: Conversations,
     output: Output,
-    base: Annotated[str, option("The T5 to start from: a folder, or a name on the hub.")] = T5_START,
+    base: T5Base = T5_START,
     validation: Annotated[str | None, option("Other conversations to validate on.", "some that are held out")] = None,
     overwrite: Overwrite = False,
     json: Json = False,
@@ -383,9 +381,7 @@ def ranker(
     validation: Annotated[
         str | None, option("Split of the judgments whose topics are held out, in place of folds: dev.", "none")
     ] = None,
-    nested: Annotated[
-        int | None, option("Measure by nested cross-validation, too, with so many outer folds.", "no", min=2)
-    ] = None,
+    nested: Nested = None,
     held_out: Annotated[str | None, option("Where the held-out run goes; of --nested, if given.", "nowhere")] = None,
     overwrite: Overwrite = False,
     analyzer: Analyzer = None,
@@ -432,9 +428,7 @@ def calibration(
     split: Split = None,
     pipeline: Annotated[str | None, option("The pipeline to calibrate.", "bm25() % 100")] = None,
     run: Annotated[str | None, option("Its run, in place of a pipeline.", "none")] = None,
-    nested: Annotated[
-        int | None, option("Measure by nested cross-validation, too, with so many outer folds.", "no", min=2)
-    ] = None,
+    nested: Nested = None,
     overwrite: Overwrite = False,
     analyzer: Analyzer = None,
     verify: Verify = False,
