@@ -79,7 +79,7 @@ def _open_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
     """Print a warning; an InputWarning is a plain line, left out with `--quiet`."""
     if not issubclass(category, InputWarning):
         print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)

@@ -314,7 +314,7 @@ def wrong_value(path: Path, raw: Mapping[str, Any], error: ValidationError, mode
         keys = [field.alias or name for name, field in getattr(owner, "model_fields", {}).items()]
         noun = "key" if tables else "table or key"
         return InputError(f"{location}: there is no {noun} '{key}'; {nearest(key, keys)}")
-    value: Any = raw
+    value: object = raw
     for name in (*tables, key):
         value = value.get(name) if isinstance(value, Mapping) else value
     if first["type"] == "missing":
@@ -355,7 +355,7 @@ class Expressions:
             self._resolve(name, index, systems, ())
         return {name: self._file.runs.get(name, systems[name]) for name in self._names}
 
-    def _resolve(self, name: str, index: Any, systems: dict[str, Any], parents: tuple[str, ...]) -> None:
+    def _resolve(self, name: str, index: Index | None, systems: dict[str, Any], parents: tuple[str, ...]) -> None:
         """Add a system to `systems`, after the systems that its expression names; `parents` are those that name it."""
         if name in parents:
             raise self._error(name, f"the system is part of itself: {' > '.join([*parents[parents.index(name) :], name])}")
@@ -563,7 +563,7 @@ def _dataset(name: str) -> Dataset:
     return dataset
 
 
-def _settings_of(raw: Mapping[str, Any]) -> dict[str, Any]:
+def _settings_of(raw: Mapping[str, Any]) -> dict[str, object]:
     """Return the file without the keys that affect no number: folders, report formats and measurements."""
     ignored = {"index": "folder", "report": "forms"}
     tables = {table: values for table, values in raw.items() if table not in ("output", "measurements")}

@@ -37,7 +37,7 @@ def tracker() -> Any:
 
 
 @contextmanager
-def measuring(is_on: bool) -> Iterator[dict[str, Any]]:
+def measuring(is_on: bool) -> Iterator[dict[str, object]]:
     """Measure the block if `is_on`; yields the measurements, which are filled in at its end.
 
     Keys are tirex-tracker's names in lower case; a value is a number, or the max, min and avg of a series. Measurements that
@@ -46,7 +46,7 @@ def measuring(is_on: bool) -> Iterator[dict[str, Any]]:
     Raises:
         MissingExtraError: It is on, and tirex-tracker is not installed.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     if not is_on:
         yield values
         return

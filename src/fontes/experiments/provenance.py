@@ -175,8 +175,8 @@ class Difference:
     """
 
     what: str
-    locked: Any
-    now: Any
+    locked: object
+    now: object
 
     def __str__(self) -> str:
         return f"{self.what}: {_format(self.locked)} in the lock, {_format(self.now)} now"
@@ -269,7 +269,7 @@ def read_lock(path: Path) -> dict[str, Any]:
     return dict(lock)
 
 
-def differences(locked: Any, now: Any, what: str = "") -> Iterator[Difference]:
+def differences(locked: object, now: object, what: str = "") -> Iterator[Difference]:
     """Yield the differences of two JSON values by key; numbers are equal up to a relative 1e-12."""
     if isinstance(locked, dict) and isinstance(now, dict):
         for key in [*locked, *(key for key in now if key not in locked)]:
@@ -304,8 +304,8 @@ def _measure_facts(name: str, report: Report | None) -> dict[str, object]:
     }
 
 
-def _test_facts(report: Report) -> dict[str, object]:
-    tests: dict[str, Any] = {}
+def _test_facts(report: Report) -> dict[str, dict[str, object]]:
+    tests: dict[str, dict[str, object]] = {}
     for comparison in report.comparisons:
         tests.setdefault(str(comparison.measure), {})[f"{comparison.system} - {comparison.against}"] = {
             key: getattr(comparison, key) for key in TEST_FIGURES

@@ -275,7 +275,7 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def replacing_results(folder: Path, files: list[str]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def replacing_results(folder: Path, files: list[str]) -> Iterator[Callable[[Mapping[str, object]], None]]:
     """Replace the files of earlier runs with those that the block writes.
 
     If the process is killed in the block, the folder has no lock, and a list of the files lets the next run remove them.
@@ -299,7 +299,7 @@ def replacing_results(folder: Path, files: list[str]) -> Iterator[Callable[[Mapp
     yield finish
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
+def write_json(path: Path, value: Mapping[str, object]) -> None:
     """Write JSON with sorted keys."""
     write(path, [(json_text(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()])
 

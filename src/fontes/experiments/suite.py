@@ -208,6 +208,6 @@ def _errors_of(collection: str) -> Iterator[None]:
         raise InputError.of_lines(f"{collection}: {line}" for line in str(error).splitlines()) from None
 
 
-def _reported_by(collection: str) -> AbstractContextManager[Any]:
+def _reported_by(collection: str) -> AbstractContextManager[None]:
     """Return a block whose reports have the name of the collection before the task."""
     return reported_as(lambda step: replace(step, task=f"{collection}, {step.task}"))

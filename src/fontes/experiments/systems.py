@@ -212,7 +212,7 @@ def _topic(facts: dict[str, Any]) -> Topic:
 
 
 @cache
-def _code_version() -> list[Any]:
+def _code_version() -> list[object]:
     """Return the versions of Fontes and libraries, the sizes and times of Fontes' files, and the processor."""
     package = Path(__file__).parent.parent
     files = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in sorted(package.glob("*/**/*.py"))]
@@ -425,10 +425,10 @@ class _FinishedRun(Stage[Any, Run]):
     """A stage that returns a finished run for every input."""
 
     run: Run
-    input_type: type[Any]
+    input_type: type
 
     @property
-    def takes(self) -> type[Any]:
+    def takes(self) -> type:
         return self.input_type
 
     def apply(self, value: object, /) -> Run:

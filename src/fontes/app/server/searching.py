@@ -18,7 +18,6 @@ from pydantic import BeforeValidator, Field
 from ...core.errors import PipelineError
 from ...core.progress import Progress, ProgressCallback
 from ...core.run import Ranking
-from ...core.stage import Stage
 from ...core.values import Topic, Topics
 from ...index import Index
 from ...lexical import Lexical
@@ -28,7 +27,7 @@ from ...lexical.tolerance import tolerant
 from ..results import facets_as_json, least_total_of, rankings_as_json, total_of, why_empty
 from .answers import Body, IndexName, PipelineName, busy, json_bytes
 from .health import Metrics
-from .served import ExpressionReader, ReadyPipeline, ServedIndex
+from .served import ExpressionReader, ReadyPipeline, Retriever, ServedIndex
 
 BINS = 20  # maximum bins of a histogram
 
@@ -228,7 +227,7 @@ class BatchSearch:
 
 
 def rankings_of(
-    stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, report: ProgressCallback | None = None, offset: int = 0
+    stage: Retriever, topics: Sequence[Topic], k: int, report: ProgressCallback | None = None, offset: int = 0
 ) -> list[Ranking]:
     """Rankings of topics, in order, without the best `offset` documents; ids of topics may be equal."""
     if len(topics) == 1 and isinstance(stage, Lexical):
@@ -269,9 +268,7 @@ def _results(
     return results
 
 
-def _counts(
-    options: SearchOptions, index: Index, stage: Stage[Topics, Any], topic: Topic, ranking: Ranking
-) -> dict[str, object]:
+def _counts(options: SearchOptions, index: Index, stage: Retriever, topic: Topic, ranking: Ranking) -> dict[str, object]:
     """Counts of values and bins among all matching documents, with their total; among the hits if the stage cannot match."""
     facets: Callable[..., dict[str, dict[Any, int]]]
     result: dict[str, object] = {}
@@ -328,7 +325,7 @@ def topics_read(
     return [topic for topic, _ in pairs], readings
 
 
-def topics_tolerated(stage: Stage[Topics, Any], index: Index, tolerance: str | None, topics: Sequence[Topic]) -> list[Topic]:
+def topics_tolerated(stage: Retriever, index: Index, tolerance: str | None, topics: Sequence[Topic]) -> list[Topic]:
     """Topics with neighbours of their words, if the tolerance of a request asks for them.
 
     Args:

@@ -13,18 +13,17 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ...core.errors import FontesError, ParameterError
 from ...core.processor import processors
-from ...core.stage import Stage
 from ...core.strings import SURROGATE
-from ...core.values import Topic, Topics
+from ...core.values import Topic
 from ...index.columns.facets import ORDERED
 from .answers import RefusedError
 from .health import Metrics
 from .searching import BatchQueue, BatchSearch, SearchOptions, SearchRequest
-from .served import ExpressionReader, ServedIndex
+from .served import ExpressionReader, Retriever, ServedIndex
 from .settings import ServerSettings
 from .writing import WriteQueue
 
@@ -150,7 +149,7 @@ class Service:
         if len({topic.id for topic in topics}) < len(topics):
             raise RefusedError(422, "two topics have the same id")
 
-    def stage(self, request: SearchRequest) -> Stage[Topics, Any]:
+    def stage(self, request: SearchRequest) -> Retriever:
         """Pipeline of a search."""
         return request.ready(self.expressions).stage
 
