@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -129,7 +129,7 @@ class Draws(TableReport):
                     row |= {f"difference_{name}": value for name, value in difference.items()}
                 yield row
 
-    def _columns(self, rows: Any) -> list[str]:
+    def _columns(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         return list(dict.fromkeys(name for row in rows for name in row))
 
     def _tables(self) -> list[ResultTable]:

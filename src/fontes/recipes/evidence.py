@@ -194,7 +194,7 @@ class Evidence(Recipe, name="evidence"):
             check_whole("recipe evidence: length", length, 3)
         settings_of(self)
 
-    def paragraphs(self, model: Any) -> Passages:
+    def paragraphs(self, model: object) -> Passages:
         """Return the splitter into paragraphs of tokens of a model, or of words if its tokenizer is unknown."""
         tokenizer = tokenizer_in(model)
         length = {"tokens": PARAGRAPH, "tokenizer": tokenizer} if tokenizer else {"words": PARAGRAPH}

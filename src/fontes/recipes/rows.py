@@ -106,7 +106,8 @@ class EvidenceRows(dict[str, System]):
         attention: str = "model",
     ) -> None:
         """Add a row for each length of the recipe at which the model of a parameter reads whole documents."""
-        lengths, rows = self._recipe.lengths, dict[str, Any]()
+        lengths = self._recipe.lengths
+        rows: dict[str, Encoder] = {}
         # An encoder has a length of its own.
         if len(lengths) == 1 or not isinstance(getattr(self._recipe, parameter), str) or self._missing(parameter):
             self.with_model(parameter, lambda model: system(document_encoder(model, lengths[-1], attention)), "", candidates)
@@ -114,7 +115,7 @@ class EvidenceRows(dict[str, System]):
         for length in lengths:
             row = f"{parameter}-{length}"
 
-            def read(model: Any, length: int = length, row: str = row) -> System:
+            def read(model: str | Encoder, length: int = length, row: str = row) -> System:
                 encoder = document_encoder(model, length, attention)
                 rows[row] = encoder
                 return system(encoder)
@@ -245,7 +246,7 @@ def _read_tokens(model: str, length: int) -> int | None:
     return None if reads == min(MAX_TOKENS, positions, tokenizer_limit(folder)) else reads
 
 
-def tokenizer_in(model: Any) -> str:
+def tokenizer_in(model: object) -> str:
     """Return the folder or name of a model, or of the model of an encoder, if its folder has a fast tokenizer; else ""."""
     name = str(getattr(model, "name_or_path", "") if isinstance(model, Part) else model)
     return name if name and _has_file(name, "tokenizer.json") else ""
