@@ -24,5 +24,8 @@ Float64s: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.integer]
 Floats: TypeAlias = NDArray[np.floating]
 Numbers: TypeAlias = NDArray[np.number]
+Indices: TypeAlias = NDArray[np.intp]
+Objects: TypeAlias = NDArray[np.object_]
+Records: TypeAlias = NDArray[np.void]
 Int: TypeAlias = int | np.integer
 """A number of Python or of an array, which compiled loops do not tell apart."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.arrays import Float32s, Indices
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..measures import Measure, evaluate
-from ..neural.arrays import F32, Indices
 from ..neural.models.compute import batch_tokens, in_batches
 from ..rerank.reranker import Reranker
 
@@ -35,11 +35,11 @@ class CurrentReranker(Reranker):
     lengths: Callable[[Any], list[int]] = field(repr=False)
     logits: Callable[[list[Any]], Tensor] = field(repr=False)
 
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> F32:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Float32s:
         inputs = self.inputs(pairs)
 
-        def work(batch: Indices) -> F32:
-            scores: F32 = self.logits([inputs[n] for n in batch.tolist()]).cpu().numpy()
+        def work(batch: Indices) -> Float32s:
+            scores: Float32s = self.logits([inputs[n] for n in batch.tolist()]).cpu().numpy()
             return scores
 
         tokens = batch_tokens(None, self.network.device.type)

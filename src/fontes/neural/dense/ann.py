@@ -18,14 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from ...core.arrays import Float32s, Ints
 from ...core.errors import IndexFormatError, MissingExtraError, ParameterError
 from ...core.work import resources
 from ...index.embeddings.vectors import JoinedEmbeddings
 from ...storage.artifact import Artifact, ArtifactKind, settings
 from ...storage.caches import Cached, DiskCache
 from ...storage.hashes import hash_text
-from ..arrays import F32, Best, Integers
 from ..models.hub import library
+from ..results import Best
 from .graph import EF_SEARCH, Graph, WalkLimits, drawn_levels
 from .vectors import StoredVectors
 
@@ -75,7 +76,7 @@ class Searcher(ABC):
         """Build the index; reproducible, except an HNSW graph that FAISS links in several threads."""
 
     @abstractmethod
-    def candidates(self, queries: F32, limits: WalkLimits) -> tuple[F32, Integers]:
+    def candidates(self, queries: Float32s, limits: WalkLimits) -> tuple[Float32s, Ints]:
         """Return about `count` rows for each query, and their approximate products, greatest first; missing rows are -1.
 
         Args:
@@ -83,7 +84,9 @@ class Searcher(ABC):
             limits: How many rows; `visits` is the value of `parameter`, and smaller `visits` give fewer rows.
         """
 
-    def best(self, queries: F32, limits: WalkLimits, stored: StoredVectors, k: int) -> tuple[list[Best], list[bool]] | None:
+    def best(
+        self, queries: Float32s, limits: WalkLimits, stored: StoredVectors, k: int
+    ) -> tuple[list[Best], list[bool]] | None:
         """Score the `candidates` in the same call; see `Graph.best`. None if the searcher does not support it."""
         return None
 
@@ -175,7 +178,7 @@ class Faiss(Searcher):
         for start in range(0, count, BLOCK_VECTORS):
             self.index.add(embeddings.decoded(slice(start, min(start + BLOCK_VECTORS, count))))
 
-    def candidates(self, queries: F32, limits: WalkLimits) -> tuple[F32, Integers]:
+    def candidates(self, queries: Float32s, limits: WalkLimits) -> tuple[Float32s, Ints]:
         """Return the nearest rows; `visits` is nprobe of an IVF index, efSearch of HNSW."""
         count, visits = limits.count, limits.visits
         with faiss_threads(resources().threads):
@@ -264,13 +267,15 @@ class Hnsw(Searcher):
             raise OSError(f"{file} is not a graph of {len(embeddings):,} rows")
         self.graph = Graph(embeddings, self.width, levels, neighbors)
 
-    def candidates(self, queries: F32, limits: WalkLimits) -> tuple[F32, Integers]:
+    def candidates(self, queries: Float32s, limits: WalkLimits) -> tuple[Float32s, Ints]:
         """Return the nearest rows that pass, without products; `visits` is efSearch."""
         assert self.graph is not None
         rows = self.graph.nearest(queries, limits)
         return np.zeros((len(queries), 0), np.float32), rows
 
-    def best(self, queries: F32, limits: WalkLimits, stored: StoredVectors, k: int) -> tuple[list[Best], list[bool]] | None:
+    def best(
+        self, queries: Float32s, limits: WalkLimits, stored: StoredVectors, k: int
+    ) -> tuple[list[Best], list[bool]] | None:
         assert self.graph is not None
         return self.graph.best(queries, limits, stored, k)
 
@@ -306,7 +311,7 @@ class Annoy(Searcher):
                 self.index.add_item(row, vector)
         self.index.build(int(self.spec.partition(":")[2]), 1)
 
-    def candidates(self, queries: F32, limits: WalkLimits) -> tuple[F32, Integers]:
+    def candidates(self, queries: Float32s, limits: WalkLimits) -> tuple[Float32s, Ints]:
         """Return the nearest rows, with products of 0; `visits` is search_k, the nodes inspected (default: trees x count)."""
         count, visits = limits.count, limits.visits
         products, rows = np.zeros((len(queries), count), np.float32), np.full((len(queries), count), -1, np.int64)

@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
+from ...core.arrays import Bytes, Float32s, Int16s
 from ...storage.compiled import compiled
-from ..arrays import F32, I16, U8
 
 MIN_STEP = 1e-30  # between two levels of a rounded query
 TWO, THREE, FOUR, SIX, FIFTEEN = map(np.int32, (2, 3, 4, 6, 15))
 
 
-def multiply_codes(queries: F32, codes: U8, scales: F32, bits: int, out: F32) -> None:
+def multiply_codes(queries: Float32s, codes: Bytes, scales: Float32s, bits: int, out: Float32s) -> None:
     """Write the products of a few queries with all decoded vectors to `out`, exact up to `rounding_error`.
 
     Args:
@@ -33,18 +33,18 @@ def multiply_codes(queries: F32, codes: U8, scales: F32, bits: int, out: F32) ->
         multiply(rounded, int(rounded.sum(dtype=np.int64)), step, codes, scales, row)
 
 
-def rounding_error(query: F32, longest: float, bits: int) -> float:
+def rounding_error(query: Float32s, longest: float, bits: int) -> float:
     """Upper bound of the error of products with vectors of at most length `longest`, from rounding the query."""
     return 0.0 if bits == 1 else float(_step(query, bits)) * 0.501 * math.sqrt(len(query)) * longest
 
 
-def _step(query: F32, bits: int) -> np.float32:
+def _step(query: Float32s, bits: int) -> np.float32:
     """Step between two levels of a query rounded to int16, above 0, such that sums of products with codes fit into an int32."""
     levels = min(np.iinfo(np.int16).max, np.iinfo(np.int32).max // (len(query) << bits))
     return np.float32(max(float(np.abs(query).max()) / levels, MIN_STEP))
 
 
-def _byte_products(query: F32) -> F32:
+def _byte_products(query: Float32s) -> Float32s:
     """Products of the query with each value of each byte of 1-bit codes: float32 (bytes, 256)."""
     table = np.zeros((len(query) // 8, 1), dtype=np.float32)
     for part in query.reshape(8, -1):
@@ -53,7 +53,7 @@ def _byte_products(query: F32) -> F32:
 
 
 @compiled()
-def _multiply_1(tables: F32, codes: U8, scales: F32, out: F32) -> None:
+def _multiply_1(tables: Float32s, codes: Bytes, scales: Float32s, out: Float32s) -> None:
     step = len(codes) // 4
     flat, width = tables.reshape(tables.size), codes.shape[1]
     for i in range(step):
@@ -75,7 +75,7 @@ def _multiply_1(tables: F32, codes: U8, scales: F32, out: F32) -> None:
 
 
 @compiled()
-def _multiply_2(query: I16, total: int, step: np.float32, codes: U8, scales: F32, out: F32) -> None:
+def _multiply_2(query: Int16s, total: int, step: np.float32, codes: Bytes, scales: Float32s, out: Float32s) -> None:
     width = codes.shape[1]
     a, b, c, d = query[:width], query[width : 2 * width], query[2 * width : 3 * width], query[3 * width :]
     for i in range(len(codes)):
@@ -90,7 +90,7 @@ def _multiply_2(query: I16, total: int, step: np.float32, codes: U8, scales: F32
 
 
 @compiled()
-def _multiply_4(query: I16, total: int, step: np.float32, codes: U8, scales: F32, out: F32) -> None:
+def _multiply_4(query: Int16s, total: int, step: np.float32, codes: Bytes, scales: Float32s, out: Float32s) -> None:
     width = codes.shape[1]
     a, b = query[:width], query[width:]
     for i in range(len(codes)):

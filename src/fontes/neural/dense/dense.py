@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ...core.arrays import Float32s, Ints
 from ...core.builtin import provided
 from ...core.depth import check_page
 from ...core.errors import ParameterError
@@ -25,9 +26,9 @@ from ...core.work import reporter, work
 from ...index.columns import Filter, explain_exclusion, filter_of
 from ...index.embeddings.vectors import DTYPES
 from ...storage.caches import Cached, LazyAttribute
-from ..arrays import F32, NO_RESULTS, Best, Integers
 from ..encoders.base import Encoder, document_vectors, encoder_in, unit
 from ..models.base import check_fields
+from ..results import NO_RESULTS, Best
 from ..stored import named_encoder
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Ready(NamedTuple):
     encoder: str = ""
 
 
-def _query_vector_cache(index: Index) -> Cached[tuple[str, str], F32]:
+def _query_vector_cache(index: Index) -> Cached[tuple[str, str], Float32s]:
     return Cached(CACHED_QUERIES)
 
 
@@ -145,7 +146,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         run = actors.run(self, "ranked", (topics, vectors))
         return run.with_(provenance={**run.provenance, **self._facts(embeddings)})
 
-    def ranked(self, topics: Topics, vectors: F32) -> Run:
+    def ranked(self, topics: Topics, vectors: Float32s) -> Run:
         """Return the best documents of each topic; `vectors` has a row for each topic with text."""
         embeddings, searcher, allowed, _ = ready = self._ready()
         with_text = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
@@ -245,7 +246,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             parts.append(Explanation(best + 1, f"the number of the nearest of the document's {last - first} vectors"))
         return Explanation(score, f"{self!r}: inner product of query and document", tuple(parts))
 
-    def candidate_scores(self, run: Run) -> F32:
+    def candidate_scores(self, run: Run) -> Float32s:
         """Score the documents of a run by their stored vectors, float32 (rows,); NaN without text, and for vectors of zeros."""
         from .vectors import exact
 
@@ -305,7 +306,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         embeddings = self.index.embeddings(encoder, self.dtype)
         return embeddings if self.dims is None else embeddings.cut(self.dims, encoder.similarity == "cosine")
 
-    def _queries(self, topics: list[Topic], embeddings: JoinedEmbeddings) -> F32:
+    def _queries(self, topics: list[Topic], embeddings: JoinedEmbeddings) -> Float32s:
         """Vectors of topics, float32 (topics, dim); raises ParameterError for vectors of a wrong shape."""
         report = reporter()
         vectors, encoder = np.zeros((len(topics), embeddings.dim), np.float32), repr(self._encoder)
@@ -315,7 +316,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             report(Progress("encoding", i + 1, len(topics), time.perf_counter() - start, "topics"))
         return vectors
 
-    def _topic_vector(self, topic: Topic, dim: int, encoder: str) -> F32:
+    def _topic_vector(self, topic: Topic, dim: int, encoder: str) -> Float32s:
         """Vector of a topic's text; with hypothetical passages, the mean of their vectors and the query's (HyDE)."""
         hypothetical = topic.metadata.get(HYPOTHETICAL)
         if not isinstance(hypothetical, Mapping):
@@ -325,12 +326,12 @@ class Dense(Stage[Topics, Run], name="dense"):
         vectors = np.concatenate([self._cached_vector(hypothetical["query"], dim, encoder)[None], *passages])
         return np.asarray(vectors.astype(np.float64).mean(axis=0), dtype=np.float32)
 
-    def _cached_vector(self, text: str, dim: int, encoder: str) -> F32:
+    def _cached_vector(self, text: str, dim: int, encoder: str) -> Float32s:
         """Vector of a text, encoded by itself, since a model's vectors vary with the batch; recent vectors are cached."""
         key = encoder if self.dims is None else f"{encoder} {self.dims}"
         return _QUERY_VECTORS.of(self.index).get((key, text), partial(self._encode_query, text, dim))
 
-    def _encode_query(self, text: str, dim: int) -> F32:
+    def _encode_query(self, text: str, dim: int) -> Float32s:
         """Encode one text; raises ParameterError for a vector of a wrong shape."""
         encoder = self._encoder
         vector = self._cut(np.asarray(encoder.encode_queries([text]), dtype=np.float32))
@@ -341,14 +342,14 @@ class Dense(Stage[Topics, Run], name="dense"):
             )
         return np.asarray(vector[0])
 
-    def _cut(self, vectors: F32) -> F32:
+    def _cut(self, vectors: Float32s) -> Float32s:
         """The first `dims` dimensions of vectors, of length 1 if those of the encoder are."""
         if self.dims in (None, vectors.shape[1]):
             return vectors
         leading = vectors[:, : self.dims]
         return unit(leading) if self._encoder.similarity == "cosine" else leading
 
-    def _nearest(self, ready: Ready, queries: F32, k: int) -> list[Best]:
+    def _nearest(self, ready: Ready, queries: Float32s, k: int) -> list[Best]:
         """Best `k` documents that pass the filter, with scores, for each query; none for a query of zeros."""
         from .exact import nearest
 
@@ -381,7 +382,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         visits = max(count, self._visit_limit(searcher.parameter) or EF_SEARCH)
         return passing * passing <= 2 * visits * embeddings.documents
 
-    def _nearest_approximate(self, ready: Ready, queries: F32, k: int, count: int) -> list[Best]:
+    def _nearest_approximate(self, ready: Ready, queries: Float32s, k: int, count: int) -> list[Best]:
         """Best `k` of about `count` approximate neighbors of each query.
 
         With a filter, queries with fewer than k documents are searched again with twice the rows and visits.
@@ -413,7 +414,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             count, visits = min(2 * count, len(embeddings)), None if visits is None else 2 * visits
         return rankings
 
-    def _best_candidates(self, ready: Ready, queries: F32, k: int, limits: WalkLimits) -> tuple[list[Best], list[bool]]:
+    def _best_candidates(self, ready: Ready, queries: Float32s, k: int, limits: WalkLimits) -> tuple[list[Best], list[bool]]:
         """Best `k` of each query's candidates, and whether it had the full number of candidates."""
         from .vectors import StoredVectors
 
@@ -425,7 +426,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         products, rows = searcher.candidates(queries, limits)
         return self._rescore(ready, queries, products, rows, k), (rows[:, -1] >= 0).tolist()
 
-    def _rescore(self, ready: Ready, queries: F32, products: F32, rows: Integers, k: int) -> list[Best]:
+    def _rescore(self, ready: Ready, queries: Float32s, products: Float32s, rows: Ints, k: int) -> list[Best]:
         """Return the best `k` documents of each query's rows by their exact scores."""
         from .vectors import all_rescored, rescored
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.arrays import Bools, Float32s, Float64s, Ints
 from ...core.ranking import order_keys
 from ...core.strings import Strings
 from ...index.embeddings.rabitq import BITS
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings
 from ...storage.compiled import affordable
-from ..arrays import F32, F64, Best, Bools, Integers
+from ..results import Best
 
 RATE = 64  # products of two numbers that numpy computes in a microsecond
 BLOCK_VECTORS = 1 << 12  # vectors multiplied at a time
 LANES = 8  # partial sums, as in `products._dot`
 
 
-def nearest(embeddings: JoinedEmbeddings, queries: F32, k: int, ids: Strings, allowed: Bools | None = None) -> list[Best]:
+def nearest(embeddings: JoinedEmbeddings, queries: Float32s, k: int, ids: Strings, allowed: Bools | None = None) -> list[Best]:
     """Return the `k` documents with the greatest inner products, and the products, for each query; see `vectors.nearest`."""
     supported = embeddings.dtype not in BITS and embeddings.single
     if supported and affordable(len(queries) * len(embeddings) * embeddings.dim // RATE):
@@ -26,7 +27,7 @@ def nearest(embeddings: JoinedEmbeddings, queries: F32, k: int, ids: Strings, al
     return vectors.nearest(embeddings, queries, k, ids, allowed)
 
 
-def few_nearest(embeddings: JoinedEmbeddings, queries: F32, k: int, ids: Strings, allowed: Bools | None) -> list[Best]:
+def few_nearest(embeddings: JoinedEmbeddings, queries: Float32s, k: int, ids: Strings, allowed: Bools | None) -> list[Best]:
     """`vectors.nearest` by numpy, with equal results, for one vector per document and no RaBitQ codes."""
     docs = np.arange(embeddings.documents, dtype=np.int32) if allowed is None else np.flatnonzero(allowed).astype(np.int32)
     scores = np.empty((len(queries), len(docs)), np.float32)
@@ -39,7 +40,7 @@ def few_nearest(embeddings: JoinedEmbeddings, queries: F32, k: int, ids: Strings
     return rankings
 
 
-def _scores(queries: F64, embeddings: Embeddings, docs: Integers) -> F32:
+def _scores(queries: Float64s, embeddings: Embeddings, docs: Ints) -> Float32s:
     """Scores of documents of a segment, float32 (queries, docs), summed in the order of `products.scored`."""
     scores = np.empty((len(queries), len(docs)))
     aligned = embeddings.dim - embeddings.dim % LANES

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.arrays import Bools, Float32s, Int8s, Int16s, Int32s, Int64s
 from ...core.strings import offsets_of
 from ...core.work import thread_count
 from ...index.embeddings.vectors import JoinedEmbeddings
@@ -19,8 +20,8 @@ from ...storage.arrays import fixed
 from ...storage.compiled import compiled
 from ...storage.pinned import buffer, pinned, view
 from ...storage.threads import in_threads
-from ..arrays import F32, I8, I16, I32, I64, Best, Bools
 from ..llvm import CACHE_LINE, prefetch
+from ..results import Best
 from .vectors import StoredVectors, best_of
 
 BLOCK_VECTORS = 1 << 14  # vectors quantized at a time
@@ -35,7 +36,7 @@ MARGIN = 2.0  # about 5 standard deviations of the difference of two products: 5
 ALL_ROWS: Bools = fixed(np.zeros(0, np.bool_))  # in place of a mask
 CODES, SCALES, NEIGHBORS, OFFSETS, STARTS = range(5)  # arrays of a graph
 MARKS, CLOCK, HEAP, ROWS, PRODUCTS = range(5)  # arrays of a search
-GraphArrays = tuple[I8, F32, I32, I64, I64]
+GraphArrays = tuple[Int8s, Float32s, Int32s, Int64s, Int64s]
 PinnedArray = tuple[NDArray[np.generic], type[np.generic]]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -77,14 +78,14 @@ class Walk(NamedTuple):
         buffers: Addresses of the arrays of a search.
     """
 
-    graph: I64
+    graph: Int64s
     entry: int
     top: int
     levels: int
     visits: int
     min_count: int
     allowed: Bools
-    buffers: I64
+    buffers: Int64s
 
 
 class Graph:
@@ -106,7 +107,7 @@ class Graph:
             begins at the first one.
     """
 
-    def __init__(self, embeddings: JoinedEmbeddings, width: int, levels: I32, neighbors: I32 | None = None) -> None:
+    def __init__(self, embeddings: JoinedEmbeddings, width: int, levels: Int32s, neighbors: Int32s | None = None) -> None:
         self.shape = count, dim = len(embeddings), embeddings.dim
         self.width, self.levels, self._single = width, levels, embeddings.single
         self._levels = min(np.iinfo(np.int16).max, np.iinfo(np.int32).max // (LEVELS * dim))  # products fit into an int32
@@ -130,7 +131,7 @@ class Graph:
             (self.starts, np.int64),
         )
         self._graph = pinned(self._arrays), entry, int(levels[entry]) if count else 0
-        self._buffers: list[tuple[I64, tuple[PinnedArray, ...]]] = []  # of finished searches, for reuse
+        self._buffers: list[tuple[Int64s, tuple[PinnedArray, ...]]] = []  # of finished searches, for reuse
 
     def link(self, effort: int) -> None:
         """Link the rows, batch by batch: first to rows of earlier batches, then these to them.
@@ -146,7 +147,7 @@ class Graph:
             linked += len(rows)
             size = max(1, min(ROWS_PER_CALL, -(-len(rows) // thread_count())))
 
-            def link_rows(start: int, rows: I64 = rows, size: int = size) -> None:
+            def link_rows(start: int, rows: Int64s = rows, size: int = size) -> None:
                 buffers = self._take_buffers()
                 _link(rows[start : start + size], self.levels, *self._graph, self.shape[1], effort, ALL_ROWS, buffers[0])
                 self._buffers.append(buffers)
@@ -155,7 +156,7 @@ class Graph:
             for level in range(int(self.levels[rows].max()) + 1):
                 self._link_back(rows[self.levels[rows] >= level], level)
 
-    def _link_back(self, rows: I64, level: int) -> None:
+    def _link_back(self, rows: Int64s, level: int) -> None:
         """Link the neighbors of rows on a level to these rows."""
         first, last = self.starts[level : level + 2]
         targets = self.neighbors[self.offsets[rows][:, None] + np.arange(first, last)]
@@ -171,7 +172,7 @@ class Graph:
 
         in_threads(link_targets, range(0, len(bounds) - 1, size))
 
-    def nearest(self, queries: F32, limits: WalkLimits) -> I32:
+    def nearest(self, queries: Float32s, limits: WalkLimits) -> Int32s:
         """Return the nearest rows of each query, int32 (queries, count), best first by products of int8 vectors, then -1.
 
         Rows of zeros are omitted. If each document has one row, rows that are unlikely to be among the nearest `min_count` are
@@ -193,7 +194,7 @@ class Graph:
         in_threads(search, range(0, len(queries), QUERIES_PER_CALL))
         return out
 
-    def best(self, queries: F32, limits: WalkLimits, stored: StoredVectors, k: int) -> tuple[list[Best], list[bool]]:
+    def best(self, queries: Float32s, limits: WalkLimits, stored: StoredVectors, k: int) -> tuple[list[Best], list[bool]]:
         """Score the `nearest` rows exactly: return the best `k` of each query, and whether it had `count` nearest rows.
 
         Args:
@@ -216,7 +217,7 @@ class Graph:
         rankings = [(docs[i, :length], scores[i, :length]) for i, length in enumerate(counts[:, 0].tolist())]
         return rankings, [nearest == count for nearest in counts[:, 1].tolist()]
 
-    def _take_buffers(self) -> tuple[I64, tuple[PinnedArray, ...]]:
+    def _take_buffers(self) -> tuple[Int64s, tuple[PinnedArray, ...]]:
         """Arrays of a search: marks of visited rows, the mark of the last search, a heap, and neighbors with products."""
         try:  # another thread may take the last ones
             return self._buffers.pop()
@@ -229,7 +230,7 @@ class Graph:
             return pinned(arrays), arrays
 
 
-def drawn_levels(count: int, width: int) -> I32:
+def drawn_levels(count: int, width: int) -> Int32s:
     """Levels of rows, int32 (count,): one row in `width` of each level is on the next one too."""
     draws = 1 - np.random.default_rng(SEED).random(count)
     return (-np.log(draws) / math.log(width)).astype(np.int32)
@@ -244,13 +245,13 @@ def _aligned(shape: tuple[int, ...], dtype: type[Scalar]) -> NDArray[Scalar]:
 
 
 @compiled()
-def _quantize(vectors: F32, codes: I8, scales: F32) -> None:
+def _quantize(vectors: Float32s, codes: Int8s, scales: Float32s) -> None:
     for row in range(len(vectors)):
         scales[row] = _round(vectors[row], LEVELS, codes[row])
 
 
 @compiled()
-def _round(vector: F32, levels: int, out: NDArray[np.signedinteger]) -> float:
+def _round(vector: Float32s, levels: int, out: NDArray[np.signedinteger]) -> float:
     """Round a vector to whole numbers from -levels to levels, in `out`; return the scale that restores it."""
     largest = 0.0
     for x in vector:
@@ -262,7 +263,7 @@ def _round(vector: F32, levels: int, out: NDArray[np.signedinteger]) -> float:
 
 
 @compiled()
-def _search(queries: F32, walk: Walk, out: I32) -> None:
+def _search(queries: Float32s, walk: Walk, out: Int32s) -> None:
     """Write the nearest rows of each query to `out`."""
     code, best = np.empty(queries.shape[1], np.int16), np.empty(walk.visits, np.int64)
     for i in range(len(queries)):
@@ -270,7 +271,9 @@ def _search(queries: F32, walk: Walk, out: I32) -> None:
 
 
 @compiled()
-def _best(queries: F32, walk: Walk, max_count: int, stored: StoredVectors, docs: I32, scores: F32, counts: I64) -> None:
+def _best(
+    queries: Float32s, walk: Walk, max_count: int, stored: StoredVectors, docs: Int32s, scores: Float32s, counts: Int64s
+) -> None:
     """Write the best documents of each query and their exact scores; `counts` gets the number of documents and of rows."""
     code, best = np.empty(queries.shape[1], np.int16), np.empty(walk.visits, np.int64)
     rows, no_products = np.empty(max_count, np.int32), np.empty(0, np.float32)
@@ -282,7 +285,7 @@ def _best(queries: F32, walk: Walk, max_count: int, stored: StoredVectors, docs:
 
 
 @compiled()
-def _nearest(query: F32, walk: Walk, code: I16, best: I64, out: I32) -> int:
+def _nearest(query: Float32s, walk: Walk, code: Int16s, best: Int64s, out: Int32s) -> int:
     """Write the nearest rows of a query to `out`, and return their number."""
     arrays, min_count = _arrays_of(walk.graph, len(query)), walk.min_count
     scales, starts = arrays[1], arrays[4]
@@ -303,7 +306,7 @@ def _nearest(query: F32, walk: Walk, code: I16, best: I64, out: I32) -> int:
 
 
 @compiled()
-def _arrays_of(graph: I64, dim: int) -> GraphArrays:
+def _arrays_of(graph: Int64s, dim: int) -> GraphArrays:
     """Codes, scales, neighbors, offsets and starts of a graph."""
     scales, codes = view(graph, SCALES, np.float32), view(graph, CODES, np.int8)
     links = view(graph, NEIGHBORS, np.int32), view(graph, OFFSETS, np.int64), view(graph, STARTS, np.int64)
@@ -312,7 +315,15 @@ def _arrays_of(graph: I64, dim: int) -> GraphArrays:
 
 @compiled()
 def _walk(
-    query: I16, arrays: GraphArrays, entry: int, product: float, first: int, last: int, allowed: Bools, buffers: I64, best: I64
+    query: Int16s,
+    arrays: GraphArrays,
+    entry: int,
+    product: float,
+    first: int,
+    last: int,
+    allowed: Bools,
+    buffers: Int64s,
+    best: Int64s,
 ) -> int:
     """Fill `best`, a heap, with the keys of the nearest rows that pass, and return their number.
 
@@ -367,7 +378,7 @@ def _walk(
 
 
 @compiled()
-def _entry(query: I16, arrays: GraphArrays, row: np.int64, top: int, lowest: int) -> tuple[np.int64, float]:
+def _entry(query: Int16s, arrays: GraphArrays, row: np.int64, top: int, lowest: int) -> tuple[np.int64, float]:
     """Descend from a row on the level `top` to one above `lowest` that is nearer than its neighbors; and its product."""
     codes, scales, neighbors, offsets, starts = arrays
     best = np.float32(_product(query, codes[row])) * scales[row]
@@ -387,7 +398,7 @@ def _entry(query: I16, arrays: GraphArrays, row: np.int64, top: int, lowest: int
 
 @compiled()
 def _link(
-    rows: I64, levels: I32, graph: I64, entry: int, top: int, dim: int, effort: int, allowed: Bools, buffers: I64
+    rows: Int64s, levels: Int32s, graph: Int64s, entry: int, top: int, dim: int, effort: int, allowed: Bools, buffers: Int64s
 ) -> None:
     """Choose the neighbors of rows on each of their levels; no row has them as a neighbor yet."""
     arrays, links = _arrays_of(graph, dim), buffer(graph, NEIGHBORS, np.int32)
@@ -409,7 +420,7 @@ def _link(
 
 
 @compiled()
-def _link_back(targets: I64, sources: I64, bounds: I64, graph: I64, dim: int, level: int) -> None:
+def _link_back(targets: Int64s, sources: Int64s, bounds: Int64s, graph: Int64s, dim: int, level: int) -> None:
     """Add `sources` to the neighbors of `targets`, grouped by these; of too many for a row, some are chosen again."""
     codes, scales, _, offsets, starts = _arrays_of(graph, dim)
     links, number = buffer(graph, NEIGHBORS, np.int32), np.empty(1, np.float32)
@@ -431,7 +442,7 @@ def _link_back(targets: I64, sources: I64, bounds: I64, graph: I64, dim: int, le
 
 
 @compiled()
-def _choose(keys: I64, row: int, codes: I8, scales: F32, out: I32) -> None:
+def _choose(keys: Int64s, row: int, codes: Int8s, scales: Float32s, out: Int32s) -> None:
     """Choose neighbors of a row in the order of `keys`: those that are nearer to it than to each one chosen before."""
     number, count = np.empty(1, np.float32), 0
     bits = number.view(np.int32)
@@ -459,7 +470,7 @@ def _bits(number: int) -> int:
 
 
 @compiled()
-def _product(query: NDArray[np.signedinteger], code: I8) -> np.int32:
+def _product(query: NDArray[np.signedinteger], code: Int8s) -> np.int32:
     total = np.int32(0)
     for i in range(len(query)):
         total = np.int32(total + np.int32(np.int32(query[i]) * np.int32(code[i])))  # Numba widens each operation
@@ -467,7 +478,7 @@ def _product(query: NDArray[np.signedinteger], code: I8) -> np.int32:
 
 
 @compiled()
-def _push(heap: I64, size: int, key: int) -> None:
+def _push(heap: Int64s, size: int, key: int) -> None:
     """Add a key to a heap of `size` keys, smallest first."""
     while size > 0 and heap[(size - 1) >> 1] > key:
         heap[size] = heap[(size - 1) >> 1]
@@ -476,7 +487,7 @@ def _push(heap: I64, size: int, key: int) -> None:
 
 
 @compiled()
-def _replace(heap: I64, size: int, key: int) -> None:
+def _replace(heap: Int64s, size: int, key: int) -> None:
     """Replace the first key of a heap of `size` keys."""
     parent, child = 0, 1
     while child < size:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.arrays import Float32s, Float64s, Int32s, Int64s
 from ...index.embeddings.vectors import Embeddings
 from ...storage.compiled import compiled
-from ..arrays import F32, F64, I32, I64
 from ..llvm import CACHE_LINE, cgutils, function_of, instruction, intrinsic, ir, pointer_at, prefetch, types
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ PARTS = 8  # partial sums of a score
 STREAMS = 4  # memory streams that a thread reads at a time; one stream leaves a third of the bandwidth unused
 
 
-def decoded(embeddings: Embeddings, first: int, last: int) -> F32:
+def decoded(embeddings: Embeddings, first: int, last: int) -> Float32s:
     """Rows `first` to `last` as float32, with RaBitQ codes still rotated; rows stored as float32 are not copied."""
     if embeddings.dtype == "float32":
         return embeddings.vectors[first:last]
@@ -96,7 +96,7 @@ _partial_sums: Any = intrinsic(_sums)
 
 
 @compiled(fastmath={"reassoc", "contract"})
-def multiply(queries: F32, vectors: NDArray[np.number], scales: F32, out: F32) -> None:
+def multiply(queries: Float32s, vectors: NDArray[np.number], scales: Float32s, out: Float32s) -> None:
     """Write the float32 products of a few queries with all vectors to `out`."""
     step = len(vectors) // STREAMS  # references of rows as arrays of their own would be counted, which takes as long
     for query in range(len(queries)):
@@ -120,7 +120,7 @@ def multiply(queries: F32, vectors: NDArray[np.number], scales: F32, out: F32) -
 
 
 @compiled()
-def _decode(vectors: NDArray[np.number], scales: F32, out: F32) -> None:
+def _decode(vectors: NDArray[np.number], scales: Float32s, out: Float32s) -> None:
     for row in range(len(vectors)):
         for i in range(vectors.shape[1]):
             out[row, i] = to_float32(vectors[row, i])
@@ -130,7 +130,9 @@ def _decode(vectors: NDArray[np.number], scales: F32, out: F32) -> None:
 
 
 @compiled()
-def scored(query: F64, vectors: NDArray[np.number], scales: F32, norms: F32, bounds: I64, docs: I32, out: F32) -> None:
+def scored(
+    query: Float64s, vectors: NDArray[np.number], scales: Float32s, norms: Float32s, bounds: Int64s, docs: Int32s, out: Float32s
+) -> None:
     """Write the exact scores of documents of a segment to `out`: float64 sums, or -inf if all vectors are zeros."""
     sums = np.empty(PARTS, np.float64)
     for i in range(len(docs)):
@@ -149,7 +151,7 @@ def scored(query: F64, vectors: NDArray[np.number], scales: F32, norms: F32, bou
 
 
 @compiled()
-def _dot(query: F64, vector: NDArray[np.number], sums: F64) -> np.float64:
+def _dot(query: Float64s, vector: NDArray[np.number], sums: Float64s) -> np.float64:
     """Inner product in eight partial sums, each of every eighth term, for which there is room in `sums`."""
     _partial_sums(query, vector, sums)
     a, b, c, d, e, f, g, h = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]

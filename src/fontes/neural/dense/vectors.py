@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.arrays import Bools, Float32s, Float64s, Int32s, Int64s, Ints, UInt32s
 from ...core.strings import Strings
 from ...core.work import thread_count
 from ...index.embeddings.rabitq import BITS
@@ -24,7 +25,7 @@ from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmb
 from ...storage.arrays import fixed
 from ...storage.compiled import compiled
 from ...storage.threads import in_threads
-from ..arrays import F32, F64, I32, I64, NO_RESULTS, U32, Best, Bools, Integers
+from ..results import NO_RESULTS, Best
 from .blas import single_threaded_blas
 from .codes import multiply_codes, rounding_error
 from .products import decoded, multiply, scored, without_float16
@@ -42,7 +43,7 @@ LOOKAHEAD = 64  # products compared with the threshold at once
 RESCORED_QUERIES = 64  # queries that a thread rescores at a time
 RARE = 16  # if at most one document in 16 is allowed, all allowed documents are scored exactly
 
-Candidates = tuple[F64, I32, F32, I64, F64]  # the fields of `VectorCandidates`
+Candidates = tuple[Float64s, Int32s, Float32s, Int64s, Float64s]  # the fields of `VectorCandidates`
 NO_PRODUCTS = NO_RESULTS[1]
 
 
@@ -57,11 +58,11 @@ class StoredVectors(NamedTuple):
     """
 
     vectors: NDArray[np.number]
-    scales: F32
-    norms: F32
-    bounds: I64
+    scales: Float32s
+    norms: Float32s
+    bounds: Int64s
     longest: float
-    ranks: U32
+    ranks: UInt32s
 
     @classmethod
     def of(cls, embeddings: JoinedEmbeddings, ids: Strings) -> StoredVectors | None:
@@ -72,7 +73,7 @@ class StoredVectors(NamedTuple):
         return cls(vectors, segment.scales, segment.norms, segment.bounds, embeddings.longest, ids.rank)
 
 
-def nearest(embeddings: JoinedEmbeddings, queries: F32, k: int, ids: Strings, allowed: Bools | None = None) -> list[Best]:
+def nearest(embeddings: JoinedEmbeddings, queries: Float32s, k: int, ids: Strings, allowed: Bools | None = None) -> list[Best]:
     """Return the `k` documents with the greatest inner products, and the products, for each query.
 
     Documents whose vectors are all zeros are omitted.
@@ -95,7 +96,9 @@ def nearest(embeddings: JoinedEmbeddings, queries: F32, k: int, ids: Strings, al
     return [best for batch in batches for best in VectorSearch(embeddings, batch, count, ids, allowed).run()]
 
 
-def rescored(embeddings: JoinedEmbeddings, query: F32, docs: I32, k: int, ids: Strings, products: F32 = NO_PRODUCTS) -> Best:
+def rescored(
+    embeddings: JoinedEmbeddings, query: Float32s, docs: Int32s, k: int, ids: Strings, products: Float32s = NO_PRODUCTS
+) -> Best:
     """Return the best `k` of `docs` with their exact scores, best first.
 
     Args:
@@ -116,7 +119,9 @@ def rescored(embeddings: JoinedEmbeddings, query: F32, docs: I32, k: int, ids: S
     return best
 
 
-def all_rescored(embeddings: JoinedEmbeddings, queries: F32, docs: Integers, k: int, ids: Strings, products: F32) -> list[Best]:
+def all_rescored(
+    embeddings: JoinedEmbeddings, queries: Float32s, docs: Ints, k: int, ids: Strings, products: Float32s
+) -> list[Best]:
     """`rescored` for each query with its row of `docs` and `products`, (queries, documents); rows of `docs` end with -1."""
     if (stored := StoredVectors.of(embeddings, ids)) is None:
         counts = np.count_nonzero(docs >= 0, axis=1)
@@ -136,7 +141,7 @@ def all_rescored(embeddings: JoinedEmbeddings, queries: F32, docs: Integers, k: 
     return [(best[i, :count], scores[i, :count]) for i, count in enumerate(counts.tolist())]
 
 
-def exact(embeddings: JoinedEmbeddings, query: F32, docs: I32) -> F32:
+def exact(embeddings: JoinedEmbeddings, query: Float32s, docs: Int32s) -> Float32s:
     """Exact scores, float32 (docs,): float64 products summed in one order; -inf for a document whose vectors are zeros.
 
     `query` is in the coordinates of `embeddings`. RaBitQ codes are scored as stored: the paper's estimator, for a query that is
@@ -158,7 +163,7 @@ def exact(embeddings: JoinedEmbeddings, query: F32, docs: I32) -> F32:
     return out
 
 
-def _score_codes(query: F64, embeddings: Embeddings, docs: I64, out: F32) -> None:
+def _score_codes(query: Float64s, embeddings: Embeddings, docs: Int64s, out: Float32s) -> None:
     """`scored` for RaBitQ codes; only the codes of `docs` are unpacked."""
     rows, starts = (docs, embeddings.bounds) if embeddings.single else rows_of(embeddings.bounds, docs)
     scored(query, embeddings.numbers(rows), embeddings.scales[rows], embeddings.norms[rows], starts, np.arange(len(docs)), out)
@@ -176,7 +181,7 @@ class VectorBlock:
 class VectorSearch:
     """Exact search for a batch of queries: threads take blocks of documents, and each collects its own candidates."""
 
-    def __init__(self, embeddings: JoinedEmbeddings, queries: F32, k: int, ids: Strings, allowed: Bools | None) -> None:
+    def __init__(self, embeddings: JoinedEmbeddings, queries: Float32s, k: int, ids: Strings, allowed: Bools | None) -> None:
         self._embeddings, self._queries, self._k, self._ids, self._allowed = embeddings, queries, k, ids, allowed
         self._few = len(queries) <= FEW_QUERIES
         longest, bits = embeddings.longest, BITS.get(embeddings.dtype, 1)
@@ -232,7 +237,7 @@ class VectorSearch:
                 state.thresholds[query] = max(state.thresholds[query], float(best[-1]) - self._errors[query])
         return state
 
-    def _products(self, block: VectorBlock) -> F32:
+    def _products(self, block: VectorBlock) -> Float32s:
         """Inner products of the queries with the block's vectors; -inf for zero vectors."""
         embeddings = block.segment.embeddings
         start, end = embeddings.rows(block.first, block.last)
@@ -250,7 +255,7 @@ class VectorSearch:
             scores[:, zeros[slice(*np.searchsorted(zeros, (start, end)))] - start] = -np.inf
         return scores
 
-    def _ordinals(self, block: VectorBlock) -> I32:
+    def _ordinals(self, block: VectorBlock) -> Int32s:
         """Ordinals of the block's documents; -1 for documents that are deleted or not allowed."""
         ordinals = block.segment.leaf.ordinals[block.first : block.last]
         if self._allowed is not None:
@@ -279,14 +284,14 @@ class VectorCandidates:
         errors: float64 (queries,): bound of the error of a product.
     """
 
-    thresholds: F64
-    docs: I32
-    values: F32
-    counts: I64
-    errors: F64
+    thresholds: Float64s
+    docs: Int32s
+    values: Float32s
+    counts: Int64s
+    errors: Float64s
 
     @classmethod
-    def of(cls, queries: int, capacity: int, errors: F64) -> VectorCandidates:
+    def of(cls, queries: int, capacity: int, errors: Float64s) -> VectorCandidates:
         """Return empty buffers for `capacity` candidates of each query."""
         docs, values = np.empty((queries, capacity), np.int32), np.empty((queries, capacity), np.float32)
         return cls(np.full(queries, -np.inf), docs, values, np.zeros(queries, dtype=np.int64), errors)
@@ -304,7 +309,7 @@ class VectorCandidates:
 
 @compiled()
 def _gather_all(
-    products: F32, bounds: I64, ordinals: I32, query: int, position: int, k: int, state: Candidates
+    products: Float32s, bounds: Int64s, ordinals: Int32s, query: int, position: int, k: int, state: Candidates
 ) -> tuple[int, int]:
     """Run `_gather` for each query; return the query and position where a buffer was full, or the number of queries and 0."""
     while query < len(products):
@@ -316,7 +321,7 @@ def _gather_all(
 
 
 @compiled()
-def _gather(products: F32, bounds: I64, ordinals: I32, position: int, query: int, k: int, state: Candidates) -> int:
+def _gather(products: Float32s, bounds: Int64s, ordinals: Int32s, position: int, query: int, k: int, state: Candidates) -> int:
     """Append the documents from `position` on that reach the threshold; return the position where the buffer was full."""
     thresholds, docs, values, counts, _ = state
     capacity = docs.shape[1]
@@ -356,7 +361,7 @@ def _gather(products: F32, bounds: I64, ordinals: I32, position: int, query: int
 
 
 @compiled()
-def error_bound(query: F32, longest: float) -> float:
+def error_bound(query: Float32s, longest: float) -> float:
     """Upper bound of the difference between a document's score and its float32 product, summed in any order.
 
     n u / (1 - n u) |q| |d| (Higham 2002, section 3.1) for n dimensions, plus a few units for scaling, rounding
@@ -369,7 +374,7 @@ def error_bound(query: F32, longest: float) -> float:
 
 
 @compiled()
-def worth_rescoring(query: F32, products: F32, k: int, longest: float) -> int:
+def worth_rescoring(query: Float32s, products: Float32s, k: int, longest: float) -> int:
     """Number of leading documents, by descending `products`, that can be among the best `k`."""
     if len(products) <= k:
         return len(products)
@@ -380,7 +385,7 @@ def worth_rescoring(query: F32, products: F32, k: int, longest: float) -> int:
 
 
 @compiled()
-def best_of(query: F32, stored: StoredVectors, docs: I32, products: F32, k: int) -> Best:
+def best_of(query: Float32s, stored: StoredVectors, docs: Int32s, products: Float32s, k: int) -> Best:
     """`rescored` for the documents of one segment."""
     if len(products) > 0:
         docs = docs[: worth_rescoring(query, products, k, stored.longest)]
@@ -391,7 +396,9 @@ def best_of(query: F32, stored: StoredVectors, docs: I32, products: F32, k: int)
 
 
 @compiled()
-def _best_of_all(stored: StoredVectors, queries: F32, docs: I32, products: F32, best: I32, scores: F32, counts: I64) -> None:
+def _best_of_all(
+    stored: StoredVectors, queries: Float32s, docs: Int32s, products: Float32s, best: Int32s, scores: Float32s, counts: Int64s
+) -> None:
     """`best_of` for each query, whose row of `docs` may end with -1."""
     for i in range(len(queries)):
         count = docs.shape[1]
@@ -404,7 +411,7 @@ def _best_of_all(stored: StoredVectors, queries: F32, docs: I32, products: F32, 
 
 
 @compiled()
-def _best_first(docs: I32, scores: F32, ranks: U32, k: int) -> Best:
+def _best_first(docs: Int32s, scores: Float32s, ranks: UInt32s, k: int) -> Best:
     """Return the best `k` documents with a score above -inf, best first, with their scores; see `order_keys`."""
     bits, keys, count = (scores + np.float32(0)).view(np.uint32), np.empty(len(docs), np.uint64), 0
     for i in range(len(docs)):
@@ -422,7 +429,7 @@ def _below(threshold: float) -> np.float32:
 
 
 @compiled()
-def _kth_greatest(values: F32, k: int) -> np.float32:
+def _kth_greatest(values: Float32s, k: int) -> np.float32:
     """Return the kth greatest of the values, which are reordered (Hoare's selection); Numba takes long to compile partition."""
     first, last = 0, len(values) - 1
     while first < last:

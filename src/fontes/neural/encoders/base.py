@@ -8,10 +8,10 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
+from ...core.arrays import Float32s, Indices, Int32s, Int64s
 from ...core.errors import ParameterError
 from ...core.part import Part
 from ...core.values import Doc
-from ..arrays import F32, I32, I64, Indices
 from ..models.base import Loaded, Pretrained
 from ..models.tokens import StaticTokenizer, Tokens
 
@@ -40,11 +40,11 @@ class Encoder(Protocol):
         """Meaning of the inner product: "cosine" if all vectors have length 1, else "dot"."""
         ...
 
-    def encode_documents(self, docs: Sequence[Doc]) -> F32:
+    def encode_documents(self, docs: Sequence[Doc]) -> Float32s:
         """Vectors of documents, float32 (documents, dim)."""
         ...
 
-    def encode_queries(self, texts: Sequence[str]) -> F32:
+    def encode_queries(self, texts: Sequence[str]) -> Float32s:
         """Vectors of queries, float32 (queries, dim)."""
         ...
 
@@ -53,7 +53,7 @@ class Encoder(Protocol):
 class PartsEncoder(Encoder, Protocol):
     """An encoder that may return several vectors per document; the document's score is the greatest of their scores."""
 
-    def encode_documents_parts(self, docs: Sequence[Doc]) -> tuple[F32, I64]:
+    def encode_documents_parts(self, docs: Sequence[Doc]) -> tuple[Float32s, Int64s]:
         """Vectors of documents, float32 (vectors, dim); and bounds, int64 (documents + 1,).
 
         Document i has the rows bounds[i] to bounds[i + 1], at least one.
@@ -116,7 +116,7 @@ class PretrainedEncoder(Pretrained[M]):
         """Parameters that change the vectors of documents."""
         return {name: value for name, value in super()._settings().items() if name != "query_prompt"}
 
-    def _vectors(self, lengths: Sequence[int], work: Callable[[Indices], F32]) -> F32:
+    def _vectors(self, lengths: Sequence[int], work: Callable[[Indices], Float32s]) -> Float32s:
         """Vectors that `work` computes for batches of texts of these lengths; of length 1 with `normalize`."""
         if not len(lengths):
             return np.empty((0, self.dim), np.float32)
@@ -124,7 +124,7 @@ class PretrainedEncoder(Pretrained[M]):
         return unit(vectors) if self.normalize else vectors
 
 
-def document_vectors(encoder: Encoder, docs: Sequence[Doc]) -> tuple[F32, I64]:
+def document_vectors(encoder: Encoder, docs: Sequence[Doc]) -> tuple[Float32s, Int64s]:
     """Vectors of documents and their bounds by any encoder; see `PartsEncoder.encode_documents_parts`."""
     if isinstance(encoder, PartsEncoder):
         return encoder.encode_documents_parts(docs)
@@ -132,13 +132,13 @@ def document_vectors(encoder: Encoder, docs: Sequence[Doc]) -> tuple[F32, I64]:
     return vectors, np.arange(len(vectors) + 1, dtype=np.int64)
 
 
-def unit(vectors: F32) -> F32:
+def unit(vectors: Float32s) -> Float32s:
     """Scale rows to length 1; rows of zeros are unchanged."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
 
 
-def sample_ids(vocabulary: int, length: int, texts: int = 4) -> list[I32]:
+def sample_ids(vocabulary: int, length: int, texts: int = 4) -> list[Int32s]:
     """Token ids of `texts` random texts of `length` tokens, int32, the same at every call; for calibration."""
     ids = np.random.default_rng(0).integers(vocabulary // 30, vocabulary, (texts, length))
     return list(ids.astype(np.int32))

@@ -9,13 +9,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from ...core.arrays import Float32s, Int64s
 from ...core.errors import ParameterError
 from ...core.part import Part
 from ...core.progress import Progress
 from ...core.strings import offsets_of
 from ...core.values import Doc, text_of
 from ...core.work import reported_as
-from ..arrays import F32, I64
 from ..models.base import check_fields, hexadecimal
 from .base import Encoder, encoder_in, unit
 
@@ -68,14 +68,14 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         """Meaning of the inner product: "cosine" or "dot", as for the encoder."""
         return self._encoder.similarity
 
-    def encode_documents(self, docs: Sequence[Doc]) -> F32:
+    def encode_documents(self, docs: Sequence[Doc]) -> Float32s:
         """Vectors of documents, float32 (documents, dim); ParameterError with pooling="max"."""
         if self.pooling == "max":
             problem = "with pooling='max' a document has several vectors: use encode_documents_parts, or pooling='mean'"
             raise ParameterError(problem)
         return self.encode_documents_parts(docs)[0]
 
-    def encode_documents_parts(self, docs: Sequence[Doc]) -> tuple[F32, I64]:
+    def encode_documents_parts(self, docs: Sequence[Doc]) -> tuple[Float32s, Int64s]:
         """Vectors of documents and their bounds, as in `PartsEncoder`; with "mean" one vector per document."""
         self.check()
         windows = [self.windows(text_of(doc)) for doc in docs]
@@ -90,7 +90,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
             vectors = self._encoder.encode_documents(parts)
         if self.pooling == "max" or not docs:
             return vectors, bounds
-        means: F32 = np.add.reduceat(vectors, bounds[:-1], axis=0)
+        means: Float32s = np.add.reduceat(vectors, bounds[:-1], axis=0)
         means /= np.diff(bounds)[:, None]
         return (unit(means) if self.similarity == "cosine" else means), np.arange(len(docs) + 1, dtype=np.int64)
 
@@ -106,7 +106,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         lengths = self._encoder.document_lengths([Doc("", text) for texts in windows for text in texts])  # type: ignore[attr-defined]
         return [max(lengths[start:end]) for start, end in pairwise(bounds)]
 
-    def encode_queries(self, texts: Sequence[str]) -> F32:
+    def encode_queries(self, texts: Sequence[str]) -> Float32s:
         """Vectors of queries, float32 (queries, dim)."""
         return self._encoder.encode_queries(texts)
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.arrays import Float32s, Indices, Int32s
 from ...core.errors import InputError, MissingExtraError, ParameterError
 from ...core.strings import encodable
 from ...core.values import Doc, text_of
 from ...core.work import unreported
-from ..arrays import F32, I32, Indices
 from ..models.base import token_ids
 from ..models.compute import ComputePrecision, Prepared, prepare_module
 from ..models.hub import NO_CODE, find_local_model, fingerprint, library, model_errors, quiet
@@ -86,7 +86,7 @@ class PlainModel:
     def untruncated_lengths(self, texts: Sequence[str]) -> list[int]:
         return self.tokenizer.lengths(texts)
 
-    def vectors(self, inputs: Sequence[TokenIds], prompt: str, task: str) -> F32:
+    def vectors(self, inputs: Sequence[TokenIds], prompt: str, task: str) -> Float32s:
         """Vectors of one batch, float32 (texts, dim)."""
         torch = library("torch", "SentenceEncoder")
         ids, mask, types = batch(inputs, self._parts.transformer.shape.pad_token_id, self.prepared.device)
@@ -94,7 +94,7 @@ class PlainModel:
             features = {"token_embeddings": self.prepared.module(ids, mask, types).float(), "attention_mask": mask}
             for step in self._parts.steps:
                 step(features)
-            vectors: F32 = features["sentence_embedding"].cpu().numpy()
+            vectors: Float32s = features["sentence_embedding"].cpu().numpy()
         return vectors
 
 
@@ -205,12 +205,12 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | RoutedModel 
         """Maximum number of tokens read of a text."""
         return self._model.length
 
-    def encode_documents(self, docs: Sequence[Doc]) -> F32:
+    def encode_documents(self, docs: Sequence[Doc]) -> Float32s:
         """Vectors of documents (title, a space, text), float32 (documents, dim)."""
         return self._encode([text_of(doc) for doc in docs], "document")
 
     @unreported
-    def encode_queries(self, texts: Sequence[str]) -> F32:
+    def encode_queries(self, texts: Sequence[str]) -> Float32s:
         """Vectors of queries, float32 (queries, dim)."""
         return self._encode(texts, "query")
 
@@ -249,7 +249,7 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | RoutedModel 
             if find_spec(name) is None:
                 raise MissingExtraError.of(name, "static", STATIC)
 
-    def _encode(self, texts: Sequence[str], task: str) -> F32:
+    def _encode(self, texts: Sequence[str], task: str) -> Float32s:
         """Vectors of texts of a task, "query" or "document", after its prompt."""
         model: Any = self._model
         prompt, dim = self.prompt(task, model.settings), self._dim(model)
@@ -260,8 +260,8 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | RoutedModel 
             return unit(vectors) if self.normalize else vectors
         inputs = model.inputs(texts, prompt)
 
-        def work(batch: Indices) -> F32:
-            vectors: F32 = model.vectors([inputs[i] for i in batch], prompt, task)
+        def work(batch: Indices) -> Float32s:
+            vectors: Float32s = model.vectors([inputs[i] for i in batch], prompt, task)
             return vectors[:, :dim]
 
         return self._vectors(model.lengths(inputs, prompt), work)
@@ -334,7 +334,7 @@ class SentenceModel:
         """Number of tokens of each untruncated text; of characters for a model without a transformer."""
         return list(map(len, texts if self.transformer is None else token_ids(self.tokenizer, texts)))
 
-    def vectors(self, texts: list[str], prompt: str, task: str) -> F32:
+    def vectors(self, texts: list[str], prompt: str, task: str) -> Float32s:
         """Vectors of one batch, float32 (texts, dim)."""
         torch = library("torch", "SentenceEncoder")
         if self.transformer is None:
@@ -350,7 +350,7 @@ class SentenceModel:
                     features[name] = value.float()
             for module in list(self.model)[1:]:
                 features = module(features, task=task) if type(module).__name__ in ROUTERS else module(features)
-            vectors: F32 = features["sentence_embedding"].float().cpu().numpy()
+            vectors: Float32s = features["sentence_embedding"].float().cpu().numpy()
         return vectors
 
 
@@ -379,7 +379,7 @@ def sentence_transformer(name: str, folder: Path, max_length: int | None, device
     return model, transformer
 
 
-def _means(module: nn.Module, ids: I32) -> Tensor:
+def _means(module: nn.Module, ids: Int32s) -> Tensor:
     """Mean hidden state of each text by a network of `models.bert` or transformers, float32 (texts, width)."""
     torch = library("torch", "SentenceEncoder")
     tokens = torch.from_numpy(ids.astype(np.int64)).to(next(module.parameters()).device)

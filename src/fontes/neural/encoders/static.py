@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.arrays import Float32s, Int64s, Ints
 from ...core.errors import InputError
 from ...core.progress import Progress
 from ...core.work import reporter
 from ...storage.compiled import kernel
-from ..arrays import F32, I64, Integers
 from ..models.compute import ComputePrecision, Prepared
 from ..models.hub import library, model_errors, read_json
 from ..models.modules import ModelSettings, modules_in
@@ -99,7 +99,7 @@ class StaticModel:
         self.dim = int(self._table.shape[1])
         self.prepared = Prepared(self, ComputePrecision("float32", {}), "cpu")
 
-    def state_dict(self) -> dict[str, F32]:
+    def state_dict(self) -> dict[str, Float32s]:
         """The table; its size is the model's size in memory."""
         return {"embeddings": self._table}
 
@@ -107,7 +107,7 @@ class StaticModel:
         """Number of tokens of each untruncated text; see `StaticTokenizer.lengths`."""
         return self.tokenizer.lengths(texts)
 
-    def vectors(self, texts: Sequence[str]) -> F32:
+    def vectors(self, texts: Sequence[str]) -> Float32s:
         """Vectors of texts, float32 (texts, dim)."""
         report = reporter()
         vectors, started = np.zeros((len(texts), self.dim), np.float32), time.perf_counter()
@@ -153,13 +153,13 @@ def _tensors(file: Path) -> dict[str, NDArray[Any]]:
     return tensors
 
 
-def _in_range(numbers: Integers, count: int) -> bool:
+def _in_range(numbers: Ints, count: int) -> bool:
     """Whether all numbers are from 0 to count - 1."""
     return not len(numbers) or bool(numbers.min() >= 0 and numbers.max() < count)
 
 
 @kernel(lambda table, rows, weights, bounds: len(rows) * table.shape[1])
-def _means(table: F32, rows: Integers, weights: F32, bounds: I64) -> F32:
+def _means(table: Float32s, rows: Ints, weights: Float32s, bounds: Int64s) -> Float32s:
     """Means of weighted rows of a table, float32 (texts, dim); text i has rows[bounds[i] : bounds[i + 1]], zeros for none."""
     means = np.zeros((len(bounds) - 1, table.shape[1]), np.float32)
     for text in range(len(bounds) - 1):

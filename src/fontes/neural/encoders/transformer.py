@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...core.arrays import Float32s, Indices
 from ...core.errors import InputWarning, ParameterError
 from ...core.values import Doc, text_of
 from ...core.work import unreported
-from ..arrays import F32, Indices
 from ..models.base import token_ids
 from ..models.compute import padded, prepare_module
 from ..models.hub import library, read_json, tokenizer_in
@@ -61,21 +61,21 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
         """Maximum number of tokens read of a text, including special tokens. Loads the model."""
         return self._model.length(self.max_length)
 
-    def encode_documents(self, docs: Sequence[Doc]) -> F32:
+    def encode_documents(self, docs: Sequence[Doc]) -> Float32s:
         """Vectors of documents (title, a space, text), float32 (documents, dim)."""
         return self._encode([self.document_prompt + text_of(doc) for doc in docs])
 
     @unreported
-    def encode_queries(self, texts: Sequence[str]) -> F32:
+    def encode_queries(self, texts: Sequence[str]) -> Float32s:
         """Vectors of queries, float32 (queries, dim)."""
         return self._encode([self.query_prompt + text for text in texts])
 
-    def _encode(self, texts: Sequence[str]) -> F32:
+    def _encode(self, texts: Sequence[str]) -> Float32s:
         model = self._model
         ids = token_ids(model.tokenizer, texts, model.length(self.max_length))
         ids = [text_ids or [model.padding] for text_ids in ids]  # the padding token represents a text without tokens
 
-        def work(batch: Indices) -> F32:
+        def work(batch: Indices) -> Float32s:
             return model.vectors(model.prepared.module, [ids[i] for i in batch], self.pooling)
 
         return self._vectors(list(map(len, ids)), work)
@@ -135,11 +135,11 @@ class TransformerModel:
         """Maximum number of tokens read of a text; see `read_length`."""
         return read_length(self.name, max_length, self.limit, self.tokenizer.model_max_length)
 
-    def vectors(self, module: nn.Module, ids: list[list[int]], pooling: str) -> F32:
+    def vectors(self, module: nn.Module, ids: list[list[int]], pooling: str) -> Float32s:
         """Pooled vectors of texts, float32 (texts, dim)."""
         torch = library("torch", "TransformerEncoder")
         with torch.inference_mode():
-            pooled: F32 = self.pooled(module, ids, pooling).cpu().numpy()
+            pooled: Float32s = self.pooled(module, ids, pooling).cpu().numpy()
         return pooled
 
     def pooled(self, module: nn.Module, ids: list[list[int]], pooling: str) -> Tensor:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.arrays import Float32s, Indices, Int64s, Objects
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
 from ...core.strings import offsets_of
 from ...core.values import Doc, text_of
 from ...core.work import unreported
-from ..arrays import F32, I64, Indices, Objects
 from ..encoders.architectures import NO_LIMIT
 from ..encoders.transformer import tokenizer_limit
 from ..models.base import Pretrained, token_ids
@@ -305,7 +305,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         return int(self._model.width)
 
     @unreported
-    def encode_queries(self, texts: Sequence[str]) -> list[F32]:
+    def encode_queries(self, texts: Sequence[str]) -> list[Float32s]:
         """Token vectors of each query, float32 (tokens, dim), of unit length.
 
         On a CPU each query is encoded by itself; its vectors do not depend on the batch.
@@ -322,7 +322,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         alone = model.prepared.device == "cpu"
         return list(in_batches(lengths, 1, work) if alone else self._in_batches(lengths, work))
 
-    def encode_documents(self, docs: Sequence[Doc]) -> tuple[F32, I64]:
+    def encode_documents(self, docs: Sequence[Doc]) -> tuple[Float32s, Int64s]:
         """Token vectors of documents; the composition of batches changes them by rounding only.
 
         Returns:
@@ -433,7 +433,7 @@ class ColBERTModel:
         """Token ids of a query that get vectors: padded with [MASK] if queries are expanded."""
         return ids + [self.fill] * (self.settings.query_length - len(ids)) if self.settings.expand else ids
 
-    def queries(self, ids: list[list[int]]) -> list[F32]:
+    def queries(self, ids: list[list[int]]) -> list[Float32s]:
         """Vectors of a batch of queries."""
         filled = [self.filled(query_ids) for query_ids in ids]
         # Padding tokens have vectors; the other tokens attend to them only if the checkpoint was trained with this setting.
@@ -441,7 +441,7 @@ class ColBERTModel:
         vectors = _vectors(self.prepared.module, filled, self.fill, list(map(len, attended)))
         return [vectors[i, : len(query_ids)] for i, query_ids in enumerate(filled)]
 
-    def documents(self, ids: list[list[int]]) -> list[F32]:
+    def documents(self, ids: list[list[int]]) -> list[Float32s]:
         """Vectors of a batch of documents."""
         vectors = _vectors(self.prepared.module, ids, self.fill)
         masks = [np.array([token not in self.skipped for token in doc_ids], dtype=bool) for doc_ids in ids]
@@ -485,13 +485,13 @@ class ColBERTModel:
                 raise ParameterError(f"{parameter} is {getattr(self.settings, parameter)}, but {name} has {longest} positions")
 
 
-def _vectors(module: nn.Module, ids: list[list[int]], fill: int, attended: list[int] | None = None) -> F32:
+def _vectors(module: nn.Module, ids: list[list[int]], fill: int, attended: list[int] | None = None) -> Float32s:
     """Token vectors of unit length, float32 (texts, longest, dim); `attended` as for `padded`."""
     torch = library("torch", "a ColBERT model")
     tokens, mask = padded(ids, fill, next(module.parameters()).device, attended=attended)
     with torch.inference_mode():
         states = module(tokens, mask, attended is not None).float()
-        vectors: F32 = torch.nn.functional.normalize(states, p=2, dim=2).cpu().numpy()
+        vectors: Float32s = torch.nn.functional.normalize(states, p=2, dim=2).cpu().numpy()
         return vectors
 
 

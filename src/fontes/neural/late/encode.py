@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.arrays import Float32s, Int32s
 from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.precision import fix_precision
 from ...core.progress import ProgressCallback
@@ -22,7 +23,6 @@ from ...index.embeddings.store import check_segments_exist, encode_segment, with
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmbeddings
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
-from ..arrays import F32, I32
 from ..stored import check_free, check_precision, in_precision, precision_of, settings_of
 from .colbert import ColBERT
 from .residual import DEFAULT_NBITS, NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
@@ -249,7 +249,7 @@ class _LateEncoding:
         return None
 
 
-def _sample(vectors: JoinedEmbeddings, size: int) -> F32:
+def _sample(vectors: JoinedEmbeddings, size: int) -> Float32s:
     """At most `size` vectors drawn with a fixed seed, float32 (size, dim), in order; a unit vector if there are none."""
     if not len(vectors):
         return np.eye(1, vectors.dim, dtype=np.float32)
@@ -257,7 +257,7 @@ def _sample(vectors: JoinedEmbeddings, size: int) -> F32:
     return vectors.decoded(rows)
 
 
-def _write_codes(draft: Path, codec: Codec, vectors: Embeddings, nbits: int, twin: TokenVectors | None) -> I32:
+def _write_codes(draft: Path, codec: Codec, vectors: Embeddings, nbits: int, twin: TokenVectors | None) -> Int32s:
     """Write the centroid of each vector, and its residual with 1, 2 or 4 bits; return the centroids."""
     codes = np.empty(len(vectors), dtype=np.int32) if twin is None else twin.codes
     residuals = ByteWriter(draft, "residuals") if nbits in NBITS else None

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.arrays import Bytes, Float32s, Int16s, Int32s, Int64s, Ints, UInt32s
 from ...storage.compiled import compiled
-from ..arrays import F32, I16, I32, I64, U8, U32, Integers
 from ..llvm import cgutils, function_of, has_feature, instruction, intrinsic, ir, pointer_at, splat, types
 from .maxsim import LANES
 from .residual import Codec
@@ -31,7 +31,7 @@ MARGIN = 10  # levels, a similarity of 0.1: how much less similar the centroids 
 REGISTERS = {"avx512bw": ("avx512.pmaddw.d.512", 16), "avx2": ("avx2.pmadd.wd", 8)}  # and their sums of two products
 
 
-def levels_of(similarities: F32, tokens: int, threshold: float) -> U8:
+def levels_of(similarities: Float32s, tokens: int, threshold: float) -> Bytes:
     """Round similarities to 255 levels, uint8 (centroids, tokens padded to a multiple of 32); see `interaction`.
 
     Args:
@@ -44,7 +44,7 @@ def levels_of(similarities: F32, tokens: int, threshold: float) -> U8:
     return levels
 
 
-def interaction(levels: U8, tokens: int, codes: Integers, bounds: I64, docs: I64) -> I64:
+def interaction(levels: Bytes, tokens: int, codes: Ints, bounds: Int64s, docs: Int64s) -> Int64s:
     """MaxSim with each document token replaced by its centroid (Santhanam et al., CIKM 2022, "centroid interaction").
 
     Args:
@@ -79,14 +79,14 @@ class Estimator:
     """
 
     tokens: int
-    levels: U8
-    columns: I16
-    similarities: I32
-    values: U32
+    levels: Bytes
+    columns: Int16s
+    similarities: Int32s
+    values: UInt32s
     unit: int
 
     @classmethod
-    def of(cls, codec: Codec, query: F32, similarities: F32, levels: U8) -> Estimator:
+    def of(cls, codec: Codec, query: Float32s, similarities: Float32s, levels: Bytes) -> Estimator:
         """Round a query's vectors, its similarities with all centroids (centroids, padded tokens), and the buckets' values."""
         per_byte, greatest = 8 // codec.nbits, float(np.abs(codec.weights).max())
         # A sum of the products of a unit vector must fit into 32 bits, and a bucket's value into 16.
@@ -99,7 +99,7 @@ class Estimator:
         rounded = np.rint(similarities * np.float32(one * ONE)).astype(np.int32)
         return cls(len(query), levels, columns, rounded, np.ascontiguousarray(values.T), one * ONE)
 
-    def scores(self, codes: Integers, residuals: U8, bounds: I64, docs: I64) -> I64:
+    def scores(self, codes: Ints, residuals: Bytes, bounds: Int64s, docs: Int64s) -> Int64s:
         """Estimates in units of `unit`, int64 (docs,): document d has codes and residuals bounds[d]:bounds[d+1]."""
         scores, docs = np.empty(len(docs), dtype=np.int64), np.asarray(docs, dtype=np.int64)
         query = self.levels, self.similarities, self.columns, self.values
@@ -231,7 +231,7 @@ _estimate_32: Any = _tile(2 * LANES, ROWS)
 
 
 @compiled()
-def _round(similarities: F32, tokens: int, threshold: np.float32, levels: U8) -> None:
+def _round(similarities: Float32s, tokens: int, threshold: np.float32, levels: Bytes) -> None:
     for i in range(len(similarities)):
         greatest = similarities[i, 0]
         for t in range(tokens):
@@ -243,7 +243,7 @@ def _round(similarities: F32, tokens: int, threshold: np.float32, levels: U8) ->
 
 
 @compiled()
-def _interaction(levels: U8, tokens: int, codes: Integers, bounds: I64, docs: I64, sums: I64) -> None:
+def _interaction(levels: Bytes, tokens: int, codes: Ints, bounds: Int64s, docs: Int64s, sums: Int64s) -> None:
     best = np.empty(levels.shape[1], np.uint8)
     for i in range(len(docs)):
         _greatest_levels(levels, codes, bounds, docs[i], best)
@@ -255,7 +255,13 @@ def _interaction(levels: U8, tokens: int, codes: Integers, bounds: I64, docs: I6
 
 @compiled()
 def _estimate(
-    query: tuple[U8, I32, I16, U32], tokens: int, residuals: U8, codes: Integers, bounds: I64, docs: I64, scores: I64
+    query: tuple[Bytes, Int32s, Int16s, UInt32s],
+    tokens: int,
+    residuals: Bytes,
+    codes: Ints,
+    bounds: Int64s,
+    docs: Int64s,
+    scores: Int64s,
 ) -> None:
     levels, similarities, columns, values = query
     width = similarities.shape[1]
@@ -286,13 +292,13 @@ def _estimate(
 
 
 @compiled()
-def _greatest_levels(levels: U8, codes: Integers, bounds: I64, doc: int, best: U8) -> None:
+def _greatest_levels(levels: Bytes, codes: Ints, bounds: Int64s, doc: int, best: Bytes) -> None:
     for column in range(0, levels.shape[1], TABLE_LANES):
         _most_similar(levels, column, codes, bounds[doc], bounds[doc + 1], best)
 
 
 @compiled()
-def _longest(bounds: I64, docs: I64) -> int:
+def _longest(bounds: Int64s, docs: Int64s) -> int:
     """Number of tokens of the longest of the documents, and one more."""
     longest = 0
     for doc in docs:

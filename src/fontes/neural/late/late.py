@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.arrays import Float32s, Int64s
 from ...core.errors import ParameterError
 from ...core.progress import Progress
 from ...core.run import Run
@@ -17,7 +18,6 @@ from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics
 from ...core.work import reporter, work
 from ...index.columns import explain_exclusion, filter_of
-from ..arrays import F32, I64
 from ..models.base import check_fields
 from ..stored import named_model
 from .colbert import ColBERT, colbert_in
@@ -93,7 +93,7 @@ class Late(Stage[Topics, Run], name="late"):
         run = actors.run(self, "ranked", (topics, queries))
         return run.with_(provenance={**run.provenance, **self._facts(store)})
 
-    def ranked(self, topics: Topics, queries: Sequence[F32]) -> Run:
+    def ranked(self, topics: Topics, queries: Sequence[Float32s]) -> Run:
         """Return the best documents of each topic; `queries` has the token vectors of each topic with text."""
         report = reporter()
         store = self._stored()
@@ -137,7 +137,7 @@ class Late(Stage[Topics, Run], name="late"):
         """Text of the stage and its model with all parameters, also those that change queries only."""
         return f"{self!r} {self.index.fingerprint} {self._stored().meta['digest']}"
 
-    def candidate_scores(self, run: Run) -> F32:
+    def candidate_scores(self, run: Run) -> Float32s:
         """Score the documents of a run by their stored token vectors, float32 (rows,); NaN for a topic without text."""
         report = reporter()
         store, docs = self._stored(), self.index.ordinals_in(run, self._label).astype(np.int64)
@@ -168,7 +168,7 @@ class Late(Stage[Topics, Run], name="late"):
     def _stored(self) -> JoinedTokens:
         return stored_tokens(self.index, self._colbert, self.nbits)
 
-    def _rankings(self, store: JoinedTokens, queries: Sequence[F32]) -> list[tuple[I64, F32]]:
+    def _rankings(self, store: JoinedTokens, queries: Sequence[Float32s]) -> list[tuple[Int64s, Float32s]]:
         """Best documents of each query, by their ordinals, and their scores."""
         ranks, passing = self.index.ids.rank, filter_of(self.index, self.where)
         allowed = None if passing is None else passing.mask
@@ -194,7 +194,7 @@ class Late(Stage[Topics, Run], name="late"):
         super().check()
 
 
-def explained(colbert: ColBERT, text: str, doc: Doc, vectors: F32) -> Explanation:
+def explained(colbert: ColBERT, text: str, doc: Doc, vectors: Float32s) -> Explanation:
     """Explain MaxSim: the document's best token for each token of the query, and their similarity.
 
     `vectors` are the document's token vectors, float32 (tokens, dim).

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.arrays import Float32s, Int64s, Ints
 from ...core.errors import ParameterError
 from ...storage.compiled import compiled
-from ..arrays import F32, I64, Integers
 from ..llvm import cgutils, function_of, instruction, intrinsic, ir, pointer_at, splat, types
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ LANES = 16  # queries are padded to a multiple of 16 tokens: 16 float32 fill a v
 ROWS_PER_TILE = 6  # rows of a document multiplied at a time: 6 times 16 sums fit into the registers of any processor
 
 
-def maxsim(query: F32, vectors: F32, bounds: Integers) -> F32:
+def maxsim(query: Float32s, vectors: Float32s, bounds: Ints) -> Float32s:
     """Score each document for a query (Khattab and Zaharia, SIGIR 2020, equation 3). Releases the GIL.
 
     Args:
@@ -42,7 +42,7 @@ def maxsim(query: F32, vectors: F32, bounds: Integers) -> F32:
     return scores
 
 
-def best_tokens(query: F32, vectors: F32) -> tuple[I64, F32]:
+def best_tokens(query: Float32s, vectors: Float32s) -> tuple[Int64s, Float32s]:
     """Index of the document's best token for each token of the query (the first of equals), and their similarity."""
     columns, vectors = padded(query), _checked(query, vectors)
     tokens, best = np.zeros(columns.shape[1], dtype=np.int64), np.empty(columns.shape[1], dtype=np.float32)
@@ -50,19 +50,19 @@ def best_tokens(query: F32, vectors: F32) -> tuple[I64, F32]:
     return tokens[: len(query)], best[: len(query)]
 
 
-def products(columns: F32, vectors: F32, out: F32) -> None:
+def products(columns: Float32s, vectors: Float32s, out: Float32s) -> None:
     """Write the similarities of vectors, float32 (vectors, dim), with a query's `padded` tokens to `out` (vectors, tokens)."""
     _products(columns, np.ascontiguousarray(vectors, dtype=np.float32), out)
 
 
-def padded(query: F32) -> F32:
+def padded(query: Float32s) -> Float32s:
     """Vectors of a query as columns, float32 (dim, tokens), padded with columns of zeros to a multiple of 16."""
     columns = np.zeros((query.shape[1], -(-len(query) // LANES) * LANES), dtype=np.float32)
     columns[:, : len(query)] = query.T
     return columns
 
 
-def _checked(query: F32, vectors: F32) -> F32:
+def _checked(query: Float32s, vectors: Float32s) -> Float32s:
     """Contiguous document vectors; raises ParameterError unless they have the query's dimensions."""
     if query.shape[1] != vectors.shape[1]:
         raise ParameterError(f"the query's vectors have {query.shape[1]} dimensions, the documents' have {vectors.shape[1]}")
@@ -70,7 +70,7 @@ def _checked(query: F32, vectors: F32) -> F32:
 
 
 @compiled()
-def _maxsim(query: F32, tokens: int, vectors: F32, bounds: I64, scores: F32) -> None:
+def _maxsim(query: Float32s, tokens: int, vectors: Float32s, bounds: Int64s, scores: Float32s) -> None:
     width = query.shape[1]
     best = np.empty(width, dtype=np.float32)
     sums = np.empty((ROWS_PER_TILE, width), dtype=np.float32)
@@ -90,7 +90,7 @@ def _maxsim(query: F32, tokens: int, vectors: F32, bounds: I64, scores: F32) -> 
 
 
 @compiled()
-def _products(query: F32, vectors: F32, out: F32) -> None:
+def _products(query: Float32s, vectors: Float32s, out: Float32s) -> None:
     width, sums = query.shape[1], np.empty((ROWS_PER_TILE, query.shape[1]), dtype=np.float32)
     for t in range(0, len(vectors), ROWS_PER_TILE):
         for column in range(0, width, LANES):
@@ -101,7 +101,7 @@ def _products(query: F32, vectors: F32, out: F32) -> None:
 
 
 @compiled()
-def _best_tokens(query: F32, vectors: F32, tokens: I64, best: F32) -> None:
+def _best_tokens(query: Float32s, vectors: Float32s, tokens: Int64s, best: Float32s) -> None:
     width = query.shape[1]
     sums = np.empty((ROWS_PER_TILE, width), dtype=np.float32)
     best[:] = -np.inf

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import F32
+from ...core.arrays import Float32s
 
 
-def token_groups(vectors: F32, factor: float) -> list[list[int]]:
+def token_groups(vectors: Float32s, factor: float) -> list[list[int]]:
     """Group the rows of a document; each group becomes one vector. Groups are in the order of their first rows.
 
     The first row, usually [CLS], is a group by itself; the other n rows become n // factor groups, at least one, by Ward's
@@ -32,12 +32,12 @@ def token_groups(vectors: F32, factor: float) -> list[list[int]]:
     return [[0], *sorted(filter(None, groups))] if len(vectors) else []
 
 
-def pooled(vectors: F32, factor: float) -> F32:
+def pooled(vectors: Float32s, factor: float) -> Float32s:
     """Return the mean of each group of rows, scaled to unit length, float32 (groups, dim); see `token_groups`."""
     if factor == 1 or len(vectors) <= 2:
         return vectors
     groups = token_groups(vectors, factor)
     starts = np.cumsum([0, *map(len, groups[:-1])])
     sums = np.add.reduceat(vectors[np.concatenate(groups)], starts)
-    means: F32 = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+    means: Float32s = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
     return means

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.arrays import Bytes, Float32s, Int32s, Ints
 from ...core.errors import ParameterError
 from ...storage.arrays import Arrays, write_array
 from ...storage.compiled import compiled
-from ..arrays import F32, I32, U8, Integers
 
 NBITS = (1, 2, 4)
 DEFAULT_NBITS = 4  # loses one in fifty of the best 10 documents by whole vectors
@@ -38,9 +38,9 @@ class Codec:
         weights: Value of each bucket, float32 (2^nbits,).
     """
 
-    centroids: F32
-    cutoffs: F32
-    weights: F32
+    centroids: Float32s
+    cutoffs: Float32s
+    weights: Float32s
 
     @property
     def nbits(self) -> int:
@@ -53,7 +53,7 @@ class Codec:
         return -(-int(self.centroids.shape[1]) * self.nbits // 8)
 
     @classmethod
-    def fitted(cls, centroids: F32, sample: F32, nbits: int) -> Codec:
+    def fitted(cls, centroids: Float32s, sample: Float32s, nbits: int) -> Codec:
         """Fit buckets of least squared error to the residuals of a held-out part of the sample; nbits=0: no buckets."""
         order = np.random.default_rng(SEED).permutation(len(sample))
         held_out = sample[order[: max(1, min(50_000, int(HELD_OUT * len(sample))))]]
@@ -61,7 +61,7 @@ class Codec:
         cutoffs, weights = fit_buckets(residuals, 1 << nbits)
         return cls(centroids, cutoffs, weights)
 
-    def compress(self, vectors: F32, codes: I32) -> U8:
+    def compress(self, vectors: Float32s, codes: Int32s) -> Bytes:
         """Pack the residuals of vectors: uint8 (vectors, dim · nbits / 8), the first dimension in the lowest bits."""
         per_byte, width = 8 // self.nbits, self.width
         buckets = np.zeros((len(vectors), width * per_byte), dtype=np.uint8)
@@ -71,10 +71,10 @@ class Codec:
             residuals = vectors[rows] - self.centroids[codes[rows]]
             buckets[rows, : vectors.shape[1]] = np.searchsorted(self.cutoffs, residuals, side="left")
         shifted = buckets.reshape(len(vectors), width, per_byte) << (np.arange(per_byte, dtype=np.uint8) * self.nbits)
-        packed: U8 = np.bitwise_or.reduce(shifted, axis=2)
+        packed: Bytes = np.bitwise_or.reduce(shifted, axis=2)
         return packed
 
-    def decompress(self, codes: Integers, packed: U8) -> F32:
+    def decompress(self, codes: Ints, packed: Bytes) -> Float32s:
         """Approximate vectors of unit length, float32 (vectors, dim): centroid plus residual."""
         vectors = np.empty((len(codes), self.centroids.shape[1]), dtype=np.float32)
         _decompress(self.centroids, self.weights, self.nbits, codes, packed, vectors)
@@ -95,7 +95,7 @@ class Codec:
         )
 
 
-def fit_buckets(values: NDArray[np.floating], count: int) -> tuple[F32, F32]:
+def fit_buckets(values: NDArray[np.floating], count: int) -> tuple[Float32s, Float32s]:
     """Boundaries between `count` buckets, and the value of each bucket, with the least squared error of `values`.
 
     Lloyd's algorithm (IEEE Transactions on Information Theory, 1982), starting from buckets of equal size. ColBERTv2 uses
@@ -125,7 +125,7 @@ def centroids_for(tokens: float) -> int:
     return int(2 ** max(0, round(math.log2(4 * math.sqrt(max(1.0, tokens))))))
 
 
-def kmeans(vectors: F32, count: int) -> F32:
+def kmeans(vectors: Float32s, count: int) -> Float32s:
     """Centroids of unit length by spherical k-means with a fixed seed; at most as many as vectors.
 
     A centroid that loses all its vectors stays in place.
@@ -141,7 +141,7 @@ def kmeans(vectors: F32, count: int) -> F32:
     return centroids
 
 
-def nearest(centroids: F32, vectors: F32) -> I32:
+def nearest(centroids: Float32s, vectors: Float32s) -> Int32s:
     """Index of the centroid with the greatest dot product for each vector, int32."""
     codes = np.empty(len(vectors), dtype=np.int32)
     transposed = np.ascontiguousarray(centroids.T)
@@ -152,14 +152,14 @@ def nearest(centroids: F32, vectors: F32) -> I32:
 
 
 @compiled()
-def _add_rows(sums: F32, codes: I32, vectors: F32) -> None:
+def _add_rows(sums: Float32s, codes: Int32s, vectors: Float32s) -> None:
     for i in range(len(codes)):
         for j in range(vectors.shape[1]):
             sums[codes[i], j] += vectors[i, j]
 
 
 @compiled()
-def _decompress(centroids: F32, weights: F32, nbits: int, codes: Integers, packed: U8, vectors: F32) -> None:
+def _decompress(centroids: Float32s, weights: Float32s, nbits: int, codes: Ints, packed: Bytes, vectors: Float32s) -> None:
     per_byte, mask = 8 // nbits, (1 << nbits) - 1
     values = np.empty((per_byte, 256), dtype=np.float32)  # value of each dimension of a byte, by the byte
     for byte in range(256):
@@ -178,7 +178,7 @@ def _decompress(centroids: F32, weights: F32, nbits: int, codes: Integers, packe
 
 
 @compiled()
-def _add_halves(centroids: F32, low: F32, high: F32, codes: Integers, packed: U8, vectors: F32) -> None:
+def _add_halves(centroids: Float32s, low: Float32s, high: Float32s, codes: Ints, packed: Bytes, vectors: Float32s) -> None:
     """Write centroids plus residuals of two dimensions per byte: three times as fast as the general loop."""
     dim = vectors.shape[1]
     for i in range(len(codes)):
@@ -191,7 +191,7 @@ def _add_halves(centroids: F32, low: F32, high: F32, codes: Integers, packed: U8
 
 
 @compiled(error_model="numpy")  # without a check at each division
-def _to_unit(vectors: F32) -> None:
+def _to_unit(vectors: Float32s) -> None:
     dim = vectors.shape[1]
     for i in range(len(vectors)):
         vector = vectors[i]

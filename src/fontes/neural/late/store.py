@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.arrays import Bools, Bytes, Float32s, Indices, Int32s, Int64s, Ints, UInt32s
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
 from ...core.strings import offsets_of
@@ -21,7 +22,6 @@ from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import Artifact, ArtifactKind, FileTable, facts_of, read_meta, seal, settings
 from ...storage.hashes import hash_json
 from ...storage.threads import in_threads
-from ..arrays import F32, I32, I64, U8, U32, Bools, Indices, Integers
 from .colbert import ColBERT
 from .estimate import Estimator, interaction, levels_of
 from .maxsim import maxsim, padded, products
@@ -79,7 +79,7 @@ class TokenVectors:
         self._lists = arrays.numbers("lists", self.documents, "<i4", None)
         self._list_bounds = arrays.bounds("lists.bounds", len(self._lists), centroids, "<i8")
         self._whole = None if self.nbits in NBITS else whole_vectors(folder.parent, fingerprint, self.nbits)
-        self.residuals: U8 | None = None
+        self.residuals: Bytes | None = None
         if self._whole is None and self.nbits in WHOLE_NBITS:
             raise IndexFormatError(f"{folder.parent}: the whole token vectors are missing; {REMEDY}")
         if self._whole is None:
@@ -91,12 +91,12 @@ class TokenVectors:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def vectors(self, docs: Integers) -> tuple[F32, I64]:
+    def vectors(self, docs: Ints) -> tuple[Float32s, Int64s]:
         """Concatenated token vectors of these documents, float32 (tokens, dim), and their bounds, int64 (docs + 1,)."""
         rows, bounds = rows_of(self.bounds, docs)
         return self.rows(rows), bounds
 
-    def rows(self, rows: I64) -> F32:
+    def rows(self, rows: Int64s) -> Float32s:
         """Token vectors by their row numbers, float32 (rows, dim)."""
         if self._whole is not None:
             return self._whole.decoded(rows)
@@ -179,7 +179,7 @@ class JoinedTokens:
         """The centroids and buckets."""
         return self.parts[0].codec
 
-    def vectors(self, docs: Integers) -> tuple[F32, I64]:
+    def vectors(self, docs: Ints) -> tuple[Float32s, Int64s]:
         """Concatenated token vectors of these documents, float32 (tokens, dim), and their bounds, int64 (docs + 1,)."""
         bounds = offsets_of(self.bounds[docs + 1] - self.bounds[docs])
         vectors = np.empty((0, self.meta["dim"]), dtype=np.float32)
@@ -193,8 +193,14 @@ class JoinedTokens:
         return vectors, bounds
 
     def candidates(
-        self, query: F32, nprobe: int, threshold: float, count: int, rescored: int | None = None, allowed: Bools | None = None
-    ) -> I64:
+        self,
+        query: Float32s,
+        nprobe: int,
+        threshold: float,
+        count: int,
+        rescored: int | None = None,
+        allowed: Bools | None = None,
+    ) -> Int64s:
         """Select documents for exact scoring (PLAID; Santhanam et al., CIKM 2022).
 
         1. Documents with a token in one of the `nprobe` centroids nearest to a token of the query;
@@ -236,27 +242,27 @@ class JoinedTokens:
         for table, max_docs in rounds:
             if len(docs) > max_docs:
 
-                def look_up(part: TokenVectors, part_docs: I64, table: U8 = table) -> I64:
+                def look_up(part: TokenVectors, part_docs: Int64s, table: Bytes = table) -> Int64s:
                     return interaction(table, len(query), part.codes, part.bounds, part_docs)
 
                 docs = self._best(docs, max_docs, look_up, LOOKUP_TOKENS)
         if rescored is not None and len(docs) > rescored and self.nbits in NBITS:
             estimator = Estimator.of(self.codec, query, similarities, levels)
 
-            def estimate(part: TokenVectors, part_docs: I64) -> I64:
+            def estimate(part: TokenVectors, part_docs: Int64s) -> Int64s:
                 assert part.residuals is not None
                 return estimator.scores(part.codes, part.residuals, part.bounds, part_docs)
 
             docs = self._best(docs, rescored, estimate, ESTIMATED_TOKENS)
         return docs
 
-    def check_queries(self, queries: Sequence[F32]) -> None:
+    def check_queries(self, queries: Sequence[Float32s]) -> None:
         """Raise IndexFormatError unless the stored vectors have as many dimensions as the vectors of queries."""
         for query in queries:
             for part in self.parts[:1]:  # all parts have the same dimensions
                 part.check_dim(query.shape[1])
 
-    def _with_centroids(self, centroids: Indices, allowed: Bools | None) -> I64:
+    def _with_centroids(self, centroids: Indices, allowed: Bools | None) -> Int64s:
         """Documents with a token in one of these centroids, ascending."""
         present = np.zeros(self.documents, dtype=bool)
         for leaf, part in zip(self._leaves, self.parts, strict=True):
@@ -264,7 +270,7 @@ class JoinedTokens:
             present[leaf.first : leaf.first + leaf.documents] = of_part if leaf.dead is None else of_part[leaf.live]
         return np.flatnonzero(present if allowed is None else present & allowed)
 
-    def _similarities(self, columns: F32) -> F32:
+    def _similarities(self, columns: Float32s) -> Float32s:
         """Products of all centroids with the columns of a query, float32 (centroids, padded tokens)."""
         centroids = self.codec.centroids
         similarities = np.empty((len(centroids), columns.shape[1]), dtype=np.float32)
@@ -275,7 +281,7 @@ class JoinedTokens:
         in_threads(multiply, range(0, len(centroids), CENTROIDS))
         return similarities
 
-    def _best(self, docs: I64, count: int, score: Callable[[TokenVectors, I64], I64], size: int) -> I64:
+    def _best(self, docs: Int64s, count: int, score: Callable[[TokenVectors, Int64s], Int64s], size: int) -> Int64s:
         """The best `count` documents, ascending, by `score` of a segment's documents, of about `size` tokens for a thread."""
         scores = np.empty(len(docs), dtype=np.int64)
         for number, rows, leaf_docs in located(self._leaves, docs):
@@ -283,7 +289,11 @@ class JoinedTokens:
             doc_tokens = part.bounds[leaf_docs + 1] - part.bounds[leaf_docs]
 
             def fill(
-                first: int, last: int, part: TokenVectors = part, leaf_docs: I64 = leaf_docs, part_scores: I64 = part_scores
+                first: int,
+                last: int,
+                part: TokenVectors = part,
+                leaf_docs: Int64s = leaf_docs,
+                part_scores: Int64s = part_scores,
             ) -> None:
                 part_scores[first:last] = score(part, leaf_docs[first:last])
 
@@ -293,10 +303,10 @@ class JoinedTokens:
         least = np.partition(scores, -count)[-count]
         chosen = scores > least
         chosen[np.flatnonzero(scores == least)[: count - np.count_nonzero(chosen)]] = True  # the first of equals
-        best_docs: I64 = docs[chosen]
+        best_docs: Int64s = docs[chosen]
         return best_docs
 
-    def scores(self, query: F32, docs: I64) -> F32:
+    def scores(self, query: Float32s, docs: Int64s) -> Float32s:
         """MaxSim of the query with each of these documents, float32 (docs,)."""
         self.check_queries([query])
         (scores,) = scores_of(self, [query], docs)
@@ -336,7 +346,7 @@ def search_settings(
     )
 
 
-def scores_of(store: JoinedTokens | WholeVectors, queries: Sequence[F32], docs: I64) -> F32:
+def scores_of(store: JoinedTokens | WholeVectors, queries: Sequence[Float32s], docs: Int64s) -> Float32s:
     """MaxSim of each query with each document, float32 (queries, docs)."""
     scores = np.empty((len(queries), len(docs)), dtype=np.float32)
     edges = edges_of(store.bounds[docs + 1] - store.bounds[docs], SCORED_TOKENS)
@@ -350,7 +360,7 @@ def scores_of(store: JoinedTokens | WholeVectors, queries: Sequence[F32], docs: 
     return scores
 
 
-def best(docs: I64, scores: F32, ranks: U32, k: int) -> Indices:
+def best(docs: Int64s, scores: Float32s, ranks: UInt32s, k: int) -> Indices:
     """Indices in `docs` of the best k documents in the order of runs; documents without tokens are omitted."""
     rows = np.flatnonzero(scores > -np.inf)
     return rows[np.argsort(order_keys(scores[rows], ranks[docs[rows]]))[::-1][:k]]
@@ -374,7 +384,7 @@ class WholeVectors:
         self._whole = embeddings
         self.bounds = np.arange(embeddings.documents + 1) if embeddings.single else embeddings.bounds
 
-    def vectors(self, docs: Integers) -> tuple[F32, I64]:
+    def vectors(self, docs: Ints) -> tuple[Float32s, Int64s]:
         rows, bounds = rows_of(self.bounds, docs)
         return self._whole.decoded(rows), bounds
 
@@ -443,7 +453,7 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
 TOKENS: TokenVectorsComponent = components["late"]  # type: ignore[assignment]
 
 
-def write_lists(draft: Path, codes: I32, bounds: I64, centroids: int) -> None:
+def write_lists(draft: Path, codes: Int32s, bounds: Int64s, centroids: int) -> None:
     """Write the inverted lists: for each centroid the documents with a token in it, ascending."""
     documents = len(bounds) - 1
     docs = np.repeat(np.arange(documents, dtype=np.int64), np.diff(bounds))
@@ -453,7 +463,7 @@ def write_lists(draft: Path, codes: I32, bounds: I64, centroids: int) -> None:
     write_array(draft, "lists.bounds", list_bounds.astype(np.int64))
 
 
-def edges_of(tokens: Integers, size: int) -> list[int]:
+def edges_of(tokens: Ints, size: int) -> list[int]:
     """Edges that divide documents, by their numbers of tokens, into parts of about `size` tokens."""
     ends = np.cumsum(tokens)
     inner = np.searchsorted(ends, np.arange(size, ends[-1] if len(ends) else 0, size))

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
+from ...core.arrays import Indices, Scalar
 from ...core.checks import check_whole
 from ...core.errors import MissingExtraError, ParameterError
 from ...core.part import Part, fields
 from ...core.strings import encodable
-from ..arrays import Indices, Result
 from .compute import PRECISIONS, Prepared, batch_tokens, in_batches
 from .hub import device, find_model, fingerprint, load_once
 
@@ -151,7 +151,7 @@ class Pretrained(Part, Generic[M]):
         model = vars(self)["_loaded_model"] = load_once(key, lambda: self._load(folder, target))
         return model
 
-    def _in_batches(self, lengths: Sequence[int], work: Callable[[Indices], NDArray[Result]]) -> NDArray[Result]:
+    def _in_batches(self, lengths: Sequence[int], work: Callable[[Indices], NDArray[Scalar]]) -> NDArray[Scalar]:
         """Results of `work` on batches of items of similar length, in the order of the items; see `compute.in_batches`."""
         target = self._model.prepared.device
         tokens = self.batch_size and self.batch_size * max(lengths, default=1)

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.arrays import Float64s, Indices, Int64s, Ints, Objects, Scalar
 from ...core.errors import FontesError, ParameterError
 from ...core.processor import cpuinfo, processor_features, processors
 from ...core.progress import Progress
 from ...core.work import reporter, resources
 from ...storage.caches import Notes
-from ..arrays import F64, I64, Indices, Integers, Objects, Result
 from .hub import library
 
 if TYPE_CHECKING:
@@ -152,12 +152,12 @@ def _to_int8(module: nn.Module, outputs: Callable[[nn.Module], Tensor], device: 
 
 
 def in_batches(
-    lengths: Sequence[int] | Integers,
+    lengths: Sequence[int] | Ints,
     tokens: int,
-    work: Callable[[Indices], NDArray[Result]],
+    work: Callable[[Indices], NDArray[Scalar]],
     task: str = "encoding",
     unit: str = "documents",
-) -> NDArray[Result]:
+) -> NDArray[Scalar]:
     """Run `work` on batches of items of similar length; return the results in the order of the items.
 
     When memory runs out, this and the following batches are halved, and a warning is logged.
@@ -181,7 +181,7 @@ def in_batches(
     sizes = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
     order = np.argsort(-sizes, kind="stable")
     all_tokens, done, done_tokens, start = int(sizes.sum()), 0, 0, time.perf_counter()
-    results: NDArray[Result] | None = None
+    results: NDArray[Scalar] | None = None
     while done < len(order):
         count = max(1, tokens // int(sizes[order[done]]))
         batch = order[done : done + count]
@@ -339,7 +339,7 @@ def candidates(device: str) -> list[str]:
     return ["bfloat16"] if processor_features() & {"avx512_bf16", "amx_bf16", "bf16"} else []
 
 
-def _halved_tokens(batch: Indices, sizes: I64, error: BaseException) -> int:
+def _halved_tokens(batch: Indices, sizes: Int64s, error: BaseException) -> int:
     """Half the tokens of a batch that did not fit into memory; raises FontesError for a batch of one item."""
     longest = int(sizes[batch[0]])
     if len(batch) == 1:
@@ -403,7 +403,7 @@ def least_seconds(names: Iterable[str], timed: Callable[[str], float]) -> dict[s
     return seconds
 
 
-def _timed(outputs: Callable[[nn.Module], Tensor], module: nn.Module) -> tuple[F64, float]:
+def _timed(outputs: Callable[[nn.Module], Tensor], module: nn.Module) -> tuple[Float64s, float]:
     """Outputs of a module, and the seconds that they took."""
     torch = library("torch", "running a model")
     start = time.perf_counter()
@@ -412,7 +412,7 @@ def _timed(outputs: Callable[[nn.Module], Tensor], module: nn.Module) -> tuple[F
     return result.astype(np.float64), time.perf_counter() - start
 
 
-def agreement(expected: F64, other: F64) -> float:
+def agreement(expected: Float64s, other: Float64s) -> float:
     """Least cosine between the rows of two results; for one score per item, the correlation of the two lists."""
     if not np.isfinite(other).all():
         return -1.0

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.arrays import Int64s
 from ...core.errors import InputError, ParameterError
 from ...core.strings import encodable, offsets_of
-from ..arrays import I64
 from .compute import padded
 from .hub import NO_CODE, find_model, library, load_once, model_errors, quiet, read_json, tokenizer_in
 
@@ -128,7 +128,7 @@ class StaticTokenizer:
             except AttributeError:  # Unigram, which does not have it
                 self._unknown = read_json(file)["model"].get("unk_id")
 
-    def ids(self, texts: Sequence[str]) -> tuple[I64, I64]:
+    def ids(self, texts: Sequence[str]) -> tuple[Int64s, Int64s]:
         """Concatenated token ids of texts, int64, and their bounds, int64 (texts + 1,)."""
         read = slice(-self.length, None) if self._keeps_end and self.length else slice(self.length)
         lists = [encoding.ids[read] for encoding in self._encodings([text[: self._characters] for text in texts])]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ...core.arrays import Float32s, Indices
 from ...core.errors import InputError, ParameterError
 from ...rerank.reranker import Reranker
-from ..arrays import F32, Indices
 from ..models.base import Loaded, Pretrained
 from ..models.compute import Prepared, prepare_module
 from ..models.hub import NO_CODE, library, model_errors, quiet, read_json
@@ -39,14 +39,14 @@ class PretrainedReranker(Pretrained[M], Reranker):
     unit = "pairs"
     cpu_tokens = 2048  # larger batches are slower, since pairs are long
 
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> F32:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Float32s:
         if not pairs:
             return np.zeros(0, dtype=np.float32)
         model: Any = self._model
         inputs = self._inputs(model, pairs)
 
-        def work(batch: Indices) -> F32:
-            logits: F32 = model.logits(model.prepared.module, [inputs[i] for i in batch]).cpu().numpy()
+        def work(batch: Indices) -> Float32s:
+            logits: Float32s = model.logits(model.prepared.module, [inputs[i] for i in batch]).cpu().numpy()
             return logits
 
         return self._in_batches(model.lengths(inputs), work)
@@ -56,7 +56,7 @@ class PretrainedReranker(Pretrained[M], Reranker):
         return model.inputs(pairs)  # type: ignore[no-any-return]
 
 
-def sigmoid(logits: F32) -> F32:
+def sigmoid(logits: Float32s) -> Float32s:
     """1 / (1 + exp(-x)), computed in float64."""
     with np.errstate(over="ignore"):
         return (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
@@ -122,7 +122,7 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
     prompt: str | None = field(default=None, kw_only=True)
     prompt_name: str | None = field(default=None, kw_only=True)
 
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> F32:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Float32s:
         logits = super().scores(pairs)
         if self.score == "model":
             return _activated(logits, self.folder)
@@ -316,7 +316,7 @@ def _check_architecture(folder: Path) -> None:
         raise InputError(f"{folder} has {labels} labels; a reranker has one, or two of which the second is 'relevant'")
 
 
-def _activated(logits: F32, folder: Path) -> F32:
+def _activated(logits: Float32s, folder: Path) -> Float32s:
     """Scores by the model's own activation, as sentence-transformers applies it to one label.
 
     Raises InputError for an activation that is not supported.
@@ -332,5 +332,5 @@ def _activated(logits: F32, folder: Path) -> F32:
         raise InputError(f"{folder} has two labels, to which its activation {name} does not apply; take score='sigmoid'")
     torch = library("torch", "a cross-encoder")
     with torch.inference_mode():
-        activated: F32 = function(torch.from_numpy(logits)).numpy()
+        activated: Float32s = function(torch.from_numpy(logits)).numpy()
     return activated

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.arrays import Float32s, Indices, Int64s, Ints
 from ...core.errors import ParameterError, PipelineError
 from ...core.progress import Progress
 from ...core.run import Run
@@ -16,7 +17,6 @@ from ...core.values import Doc, Explanation, Topic
 from ...core.work import reporter, unreported
 from ...index import Index, State
 from ...rerank.reranker import Reranker
-from ..arrays import F32, I64, Indices, Integers
 from ..encoders.base import Encoder, document_vectors, encoder_in
 from ..late.colbert import ColBERT, colbert_in
 from ..late.late import explained
@@ -52,7 +52,7 @@ class EncoderReranker(Reranker, name="encoder_reranker"):
     def key(self) -> str | None:
         return f"{super().key()} {self.chosen_precision}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> F32:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Float32s:
         encoder = encoder_in(self)
         if not pairs:
             return np.zeros(0, dtype=np.float32)
@@ -67,13 +67,13 @@ class EncoderReranker(Reranker, name="encoder_reranker"):
         rows = np.repeat(bounds[documents] - starts, counts) + np.arange(counts.sum())
         query_rows = np.repeat(np.array([queries[query] for query, _ in pairs]), counts)
         products = np.einsum("ij,ij->i", query_vectors[query_rows], vectors[rows])
-        scores: F32 = np.maximum.reduceat(products, starts).astype(np.float32)
+        scores: Float32s = np.maximum.reduceat(products, starts).astype(np.float32)
         return scores
 
 
 DOCUMENTS = 1024  # documents whose token vectors are in memory at a time
 
-Vectors = Callable[[Indices], tuple[F32, I64]]
+Vectors = Callable[[Indices], tuple[Float32s, Int64s]]
 """Function from indices of documents to their concatenated token vectors and the bounds of each document."""
 
 
@@ -114,18 +114,18 @@ class LateReranker(Reranker, name="late_reranker"):
         """None if the scores depend on token vectors stored with the run's index."""
         return None if self.nbits is None else f"{super().key()} {self._colbert.precision}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> F32:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Float32s:
         texts = list(dict.fromkeys(text for _, text in pairs))
         indices = {text: i for i, text in enumerate(texts)}
         docs = np.array([indices[text] for _, text in pairs], dtype=np.int64)
 
         @unreported
-        def vectors(group: Indices) -> tuple[F32, I64]:
+        def vectors(group: Indices) -> tuple[Float32s, Int64s]:
             return self._colbert.encode_documents([Doc("", texts[i]) for i in group.tolist()])
 
         return self._scores([query for query, _ in pairs], docs, vectors)
 
-    def rescored(self, run: Run) -> tuple[F32, dict[str, Any]]:
+    def rescored(self, run: Run) -> tuple[Float32s, dict[str, Any]]:
         store = self._store(run)
         if store is None or any(not topic.text.strip() for topic in run.topics.values()):
             return super().rescored(run)
@@ -161,7 +161,7 @@ class LateReranker(Reranker, name="late_reranker"):
                 raise
             return None
 
-    def _scores(self, texts: list[str], docs: Integers, vectors: Vectors) -> F32:
+    def _scores(self, texts: list[str], docs: Ints, vectors: Vectors) -> Float32s:
         """Score of each pair of a text and a document of `docs`; the vectors of a document are computed once."""
         report = reporter()
         unique = list(dict.fromkeys(texts))
@@ -177,7 +177,7 @@ class LateReranker(Reranker, name="late_reranker"):
         return scores
 
 
-def _groups(docs: Integers) -> Iterator[tuple[Indices, Indices]]:
+def _groups(docs: Ints) -> Iterator[tuple[Indices, Indices]]:
     """Groups of DOCUMENTS documents, ascending, and the indices in `docs` of each group."""
     unique = np.unique(docs)
     order = np.argsort(docs, kind="stable")

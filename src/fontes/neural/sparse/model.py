@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.arrays import Float32s, Records
 from ...core.errors import InputError
-from ..arrays import F32, Records
 from ..encoders.architectures import NO_LIMIT, position_limit
 from ..encoders.base import sample_ids
 from ..models.base import token_ids
@@ -74,7 +74,7 @@ class Static:
     def __init__(self, folder: Path, name: str) -> None:
         self._tokenizer = _tokenizer(folder, name)
         weight = tensors(folder, ("weight",), "the weights of queries")["weight"]
-        self._weights: F32 = weight.float().numpy()
+        self._weights: Float32s = weight.float().numpy()
         self._length = int(min(self._tokenizer.model_max_length, NO_LIMIT))
 
     def weights(self, text: str, terms: int | None) -> Records:
@@ -85,7 +85,7 @@ class Static:
         return _nonzero(row, terms)
 
 
-def _nonzero(row: F32, terms: int | None) -> Records:
+def _nonzero(row: Float32s, terms: int | None) -> Records:
     """The weights above 0 of a row, dtype WEIGHT, or the greatest `terms` of them; ties prefer lower token ids."""
     ids = np.flatnonzero(row > 0)
     if terms is not None and len(ids) > terms:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
+from ...core.arrays import Indices, Objects, Records
 from ...core.builtin import provided
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
@@ -23,7 +24,6 @@ from ...core.work import reporter, unreported
 from ...index.embeddings.weights import WEIGHTS, TermVectors
 from ...lexical.learned_sparse import LearnedSparseWeighting
 from ...lexical.retriever import Lexical, checked_weights
-from ..arrays import Indices, Objects, Records
 from ..models.base import Pretrained, check_fields, token_ids
 from ..models.compute import as_objects, in_batches
 from ..stored import named_model
