@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from support.counting_encoder import Counting, Several
 from support.counting_terms import CountingTerms
-from support.each import each
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
 from support.histories import answer, fresh, segment_files
 from support.processes import in_a_child
@@ -304,18 +303,21 @@ def test_an_index_without_documents_left_finds_nothing(tmp_path: Path) -> None:
     assert len(index.dense(Hashed()).search("w1", 10)) == 3
 
 
-@each("dtype", ["float32", "float16", "int8"])
-@each("encoder", [Hashed(), Hashed(dim=43, length=None)])
-def test_a_search_by_numpy_gives_the_bytes_of_compiled_code(tmp_path: Path, encoder: Hashed, dtype: str) -> None:
-    index = lived(tmp_path / "x", encoder, dtype=dtype)
-    embeddings, vectors = index.embeddings(encoder), encoder.encode_queries(list(queries(9).values()))
+def test_a_search_by_numpy_gives_the_bytes_of_compiled_code(tmp_path: Path) -> None:
+    index = lived(tmp_path / "x")
     some = np.random.default_rng(1).random(len(index)) < 0.5
-    for k, allowed in itertools.product((3, 1000), (None, some)):
-        by_numpy, compiled = (
-            search(embeddings, vectors, k, index.ids, allowed) for search in (few_nearest, dense_vectors.nearest)
-        )
-        for ours, theirs in zip(by_numpy, compiled, strict=True):
-            assert [(column.dtype, column.tobytes()) for column in ours] == [(c.dtype, c.tobytes()) for c in theirs]
+    for encoder, dtype in itertools.product((Hashed(), Hashed(dim=43, length=None)), ("float32", "float16", "int8")):
+        index.encode(encoder, dtype=dtype)
+        embeddings, vectors = index.embeddings(encoder, dtype), encoder.encode_queries(list(queries(9).values()))
+        for k, allowed in itertools.product((3, 1000), (None, some)):
+            compiled = dense_vectors.nearest(embeddings, vectors, k, index.ids, allowed)
+            same_bytes(few_nearest(embeddings, vectors, k, index.ids, allowed), compiled)
+
+
+def same_bytes(by_numpy: Any, compiled: Any) -> None:
+    """Documents and scores of two searches, by their types and bytes."""
+    for ours, theirs in zip(by_numpy, compiled, strict=True):
+        assert [(column.dtype, column.tobytes()) for column in ours] == [(c.dtype, c.tobytes()) for c in theirs]
 
 
 @pytest.mark.parametrize("share", [0.5, 0.02])
@@ -348,7 +350,7 @@ def test_rows_and_documents_of_several_segments_are_numbered_as_in_one(tmp_path:
     assert joined.meta["digest"] != one.meta["digest"]
 
 
-@each("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
 def test_after_a_random_history_runs_are_those_of_a_new_index_byte_for_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

@@ -6,10 +6,10 @@ import os
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 from support.small import small_batches
+from support.small_collections import files
 
 from fontes.core import InputError
 from fontes.formats import read_corpus
@@ -29,10 +29,6 @@ SCRIPT = """
     path, threads, memory = sys.argv[1:]
     Index.build(docs(), path, threads=int(threads), memory=memory, analyzer="english+words:1-2").check(deep=True)
 """
-
-
-def files(path: Path) -> dict[str, bytes]:
-    return {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file()}
 
 
 @pytest.mark.slow

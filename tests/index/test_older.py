@@ -12,7 +12,7 @@ import pytest
 from support.older import rewrite_postings
 
 from fontes import Index
-from fontes.core import IndexFormatError
+from fontes.core import IndexFormatError, Run
 from fontes.core.strings import Strings
 from fontes.index import inversion, packed, packing, writer
 from fontes.index.postings import PostingLists
@@ -43,19 +43,21 @@ def older(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("older", [2, 3], indirect=True)
-@pytest.mark.parametrize("model", ["bm25", "tfidf", "ql"])
 def test_a_merge_of_an_older_index_writes_the_present_format_with_the_same_runs(
-    older: Path, tmp_path: Path, model: str, request: pytest.FixtureRequest
+    older: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    def runs(index: Index) -> list[Run]:
+        return [model(TOPICS) for model in (index.bm25(), index.tfidf(), index.ql())]
+
     fresh = Index.build(DOCS, tmp_path / "fresh.index", positions=True)
-    expected = getattr(fresh, model)()(TOPICS)
+    expected = runs(fresh)
     index = Index.open(older)
     index.check(deep=True)
     assert index.info()["format"] == request.node.callspec.params["older"]
-    assert getattr(index, model)()(TOPICS) == expected
+    assert runs(index) == expected
     index.merge()
     assert index.info()["format"] == fresh.info()["format"] > 2
-    assert getattr(index, model)()(TOPICS) == expected
+    assert runs(index) == expected
     assert index.fingerprint == fresh.fingerprint
     for file in fresh.path.glob("segment-*/*.npy"):
         assert (next(older.glob("segment-*")) / file.name).read_bytes() == file.read_bytes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from support.each import each
 from support.hashed_encoder import Hashed
+from support.small_collections import files
 
 import fontes as ft
 from fontes import Index
@@ -28,14 +28,6 @@ DOCS = [
 ]
 
 
-def bytes_of(path: Path) -> dict[str, str]:
-    return {
-        str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in sorted(path.rglob("*"))
-        if file.is_file()
-    }
-
-
 @each(
     "settings",
     [{}, {"separate": True}, {"shards": 3}, {"analyzer": "czech+lower", "fields": ("text",)}, {"columns": {"year": "integer"}}],
@@ -45,7 +37,7 @@ def test_an_index_with_added_positions_equals_one_that_was_built_with_them(tmp_p
     change = index.merge(positions=True)
     assert change.documents == len(DOCS)
     Index.build(DOCS, tmp_path / "b", positions=True, **settings)
-    assert bytes_of(tmp_path / "a") == bytes_of(tmp_path / "b")
+    assert files(tmp_path / "a") == files(tmp_path / "b")
     index.check()
     assert len((index.query() >> index.bm25()).search('"springs of the café"')) == 10
 
@@ -56,7 +48,7 @@ def test_the_values_of_a_table_keep_their_types(tmp_path: Path) -> None:
     index = Index.build(table, tmp_path / "a")
     index.merge(positions=True)
     Index.build(table, tmp_path / "b", positions=True)
-    assert bytes_of(tmp_path / "a") == bytes_of(tmp_path / "b")
+    assert files(tmp_path / "a") == files(tmp_path / "b")
 
 
 def test_several_segments_and_deletions_become_one_segment(tmp_path: Path) -> None:
@@ -82,9 +74,9 @@ def test_vectors_stay(tmp_path: Path) -> None:
 
 def test_nothing_changes_where_positions_are(tmp_path: Path) -> None:
     index = Index.build(DOCS, tmp_path / "a", positions=True)
-    before = bytes_of(tmp_path / "a")
+    before = files(tmp_path / "a")
     index.merge(positions=True)
-    assert bytes_of(tmp_path / "a") == before
+    assert files(tmp_path / "a") == before
 
 
 def test_an_empty_index_has_positions_of_what_is_added_later(tmp_path: Path) -> None:
@@ -110,15 +102,15 @@ def test_what_has_no_positions_is_an_error_and_stays_as_it_is(tmp_path: Path) ->
         (weights, ParameterError, "term weights .* have neither fields nor positions"),
         (ciff, InputError, "holds no text to find positions in"),
     ):
-        before = bytes_of(index.path)
+        before = files(index.path)
         with pytest.raises(kind, match=problem):
             index.merge(positions=True)
-        assert bytes_of(index.path) == before
+        assert files(index.path) == before
 
 
 def test_a_failed_commit_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = Index.build(DOCS, tmp_path / "a")
-    before = bytes_of(index.path)
+    before = files(index.path)
 
     def fail(path: Path, folder: Path) -> None:
         raise OSError(28, "No space left on device")
@@ -126,4 +118,4 @@ def test_a_failed_commit_changes_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(writer, "replace_manifest", fail)
     with pytest.raises(FontesError, match="cannot be written: No space left on device; nothing was changed"):
         index.merge(positions=True)
-    assert bytes_of(index.path) == before
+    assert files(index.path) == before

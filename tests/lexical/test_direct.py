@@ -113,7 +113,7 @@ def test_every_analyzer_gives_the_terms_that_it_gives_elsewhere(tmp_path, monkey
 @each(("name", "parameters"), MODELS)
 def test_conjunctions_unions_and_phrases_are_those_of_other_loops(index, monkeypatch, name, parameters) -> None:
     stage, draw, terms = getattr(index, name)(**parameters), np.random.default_rng(8), index.terms.tolist()
-    for number in range(60):
+    for number in range(24):
         some = [str(term) for term in draw.choice(terms, int(draw.integers(1, 5)), replace=False)]
         wanted = [str(term) for term in draw.choice(["hot", "spring", "karst", "limeston", "relat"], 2 + number % 2)]
         queries = [group("all", some), group("any", some), Group(should=(Phrase(tuple(wanted), tuple(range(len(wanted)))),))]

@@ -178,29 +178,26 @@ def agree(index: Index, stage: Any, query: str, wanted: dict[int, float]) -> Non
 
 
 @PROPERTY
-@given(texts=DOCS, query=QUERY, weights=WEIGHTS, variant=st.sampled_from(list(VARIANTS)), k1=st.floats(0.01, 3), data=st.data())
-def test_bm25f_is_its_formula_with_one_b_and_with_one_for_each_field(build, texts, query, weights, variant, k1, data):
-    index = build(texts)
+@given(
+    texts=DOCS,
+    query=QUERY,
+    weights=WEIGHTS,
+    variant=st.sampled_from(list(VARIANTS)),
+    k1=st.floats(0.01, 3),
+    smoothing=st.sampled_from(["dirichlet", "jelinek-mercer"]),
+    data=st.data(),
+)
+def test_bm25f_sums_of_bm25_and_mixtures_of_language_models_are_their_formulas(
+    build, texts, query, weights, variant, k1, smoothing, data
+):
+    """BM25 with one b, and with one for each field; in a sum each field is a collection."""
+    index, c = build(texts), Collection(texts, weights)
     b = data.draw(B | st.fixed_dictionaries(dict.fromkeys(weights, B)))
     stage = index.bm25(variant=variant, k1=k1, b=b, fields=weights)
-    agree(index, stage, query, Collection(texts, weights).scores(query, bm25f(variant, k1, b)))
-
-
-@PROPERTY
-@given(texts=DOCS, query=QUERY, weights=WEIGHTS, variant=st.sampled_from(list(VARIANTS)), k1=st.floats(0.01, 3), data=st.data())
-def test_a_sum_of_bm25_by_field_takes_each_field_as_a_collection(build, texts, query, weights, variant, k1, data):
-    index = build(texts)
-    b = data.draw(B | st.fixed_dictionaries(dict.fromkeys(weights, B)))
-    stage = index.bm25(variant=variant, k1=k1, b=b, fields=weights, combine="sum")
-    agree(index, stage, query, Collection(texts, weights).scores(query, summed(variant, k1, b)))
-
-
-@PROPERTY
-@given(texts=DOCS, query=QUERY, weights=WEIGHTS, smoothing=st.sampled_from(["dirichlet", "jelinek-mercer"]))
-def test_query_likelihood_of_fields_is_a_mixture_of_their_language_models(build, texts, query, weights, smoothing):
-    index = build(texts)
-    stage = index.ql(smoothing=smoothing, mu=20.0, lambda_=0.3, fields=weights)
-    agree(index, stage, query, Collection(texts, weights).scores(query, mixture(smoothing, 20.0, 0.3)))
+    agree(index, stage, query, c.scores(query, bm25f(variant, k1, b)))
+    agree(index, stage.with_(combine="sum"), query, c.scores(query, summed(variant, k1, b)))
+    likelihood = index.ql(smoothing=smoothing, mu=20.0, lambda_=0.3, fields=weights)
+    agree(index, likelihood, query, c.scores(query, mixture(smoothing, 20.0, 0.3)))
 
 
 @PROPERTY
@@ -249,28 +246,34 @@ def index(random_docs, tmp_path_factory) -> Index:
     return built(tmp_path_factory.mktemp("fields") / "x", random_docs)
 
 
+@pytest.fixture(scope="module")
+def alone(random_docs, tmp_path_factory) -> dict[tuple[str, ...], Index]:
+    """Indexes of some fields, joined."""
+    folder = tmp_path_factory.mktemp("alone")
+    groups = (FIELDS, ("title",), ("tags", "title"))
+    return {names: built(folder / "-".join(names), random_docs, names, separate=False) for names in groups}
+
+
 @each(("model", "parameters"), MODELS)
-def test_weights_of_1_give_byte_for_byte_the_run_of_joined_fields(index, random_docs, tmp_path, model, parameters):
-    joined = built(tmp_path / "joined", random_docs, separate=False)
+def test_weights_of_1_give_byte_for_byte_the_run_of_joined_fields(index, alone, model, parameters):
+    joined = alone[FIELDS]
     assert rows(index, model, **parameters, fields=dict.fromkeys(FIELDS, 1)) == rows(joined, model, **parameters)
 
 
 @each(("model", "parameters"), MODELS)
-def test_some_fields_with_weights_of_1_give_the_run_of_an_index_of_these_alone(index, random_docs, tmp_path, model, parameters):
+def test_some_fields_with_weights_of_1_give_the_run_of_an_index_of_these_alone(index, alone, model, parameters):
     for names in (("title",), ("tags", "title")):
-        alone = built(tmp_path / "-".join(names), random_docs, fields=names, separate=False)
-        weights = {**dict.fromkeys(names, 1), "text": 0}
-        assert rows(index, model, **parameters, fields=weights) == rows(alone, model, **parameters)
+        weights, expected = {**dict.fromkeys(names, 1), "text": 0}, rows(alone[names], model, **parameters)
+        assert rows(index, model, **parameters, fields=weights) == expected
         if model == "bm25" and len(names) == 1:
-            assert rows(index, model, **parameters, fields=weights, combine="sum") == rows(alone, model, **parameters)
+            assert rows(index, model, **parameters, fields=weights, combine="sum") == expected
 
 
-def test_a_mixture_of_one_field_is_the_model_of_an_index_of_it(index, random_docs, tmp_path):
-    alone = built(tmp_path / "x", random_docs, fields=("title",), separate=False)
+def test_a_mixture_of_one_field_is_the_model_of_an_index_of_it(index, alone):
     for smoothing in ("dirichlet", "jelinek-mercer"):
         for query in ("a b", "東 é"):
             hits = index.ql(smoothing=smoothing, fields={"title": 3}).search(query, 1000)
-            expected = {hit.id: hit.score for hit in alone.ql(smoothing=smoothing).search(query, 1000)}
+            expected = {hit.id: hit.score for hit in alone["title",].ql(smoothing=smoothing).search(query, 1000)}
             assert {hit.id: hit.score for hit in hits} == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
@@ -286,17 +289,16 @@ STAGES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@each(("model", "parameters"), STAGES)
-def test_a_part_of_an_index_scores_with_the_statistics_of_the_whole(random_docs, tmp_path, model, parameters):
-    path = tmp_path / "x"
+def test_a_part_of_an_index_scores_with_the_statistics_of_the_whole(random_docs, tmp_path):
     docs = [*random_docs, Doc("gone", "a 東 only", "a", {"tags": "b"})]
-    index = Index.build(docs, path, analyzer="whitespace", fields=FIELDS, separate=True, shards=3)
+    index = Index.build(docs, tmp_path / "x", analyzer="whitespace", fields=FIELDS, separate=True, shards=3)
     index.delete(["gone"])
-    whole = dict(next(iter(rows(index, model, **parameters))))
-    parts: dict[str, bytes] = {}
-    for shard in range(3):
-        parts |= dict(next(iter(rows(type(index)(PartOfIndex(index.state, [shard])), model, **parameters))))
-    assert parts == whole
+    parts = [type(index)(PartOfIndex(index.state, [shard])) for shard in range(3)]
+    for model, parameters in STAGES:
+        found: dict[str, bytes] = {}
+        for part in parts:
+            found |= dict(rows(part, model, **parameters)[0])
+        assert found == dict(rows(index, model, **parameters)[0]), (model, parameters)
 
 
 @each(("model", "parameters"), STAGES)

@@ -84,9 +84,9 @@ def test_one_query_finds_what_a_run_finds(index):
 def test_the_first_search_with_a_filter_finds_what_the_next_ones_find(index, parameters):
     compiled.load()
     run = {where: model(index, parameters, k=15, where=where)(TOPICS) for where in WHERES}
-    for topic in TOPICS.values():
+    for number, topic in enumerate(TOPICS.values()):
         opened = Index.open(index.path)
-        for where in WHERES:
+        for where in WHERES[number % 2 :: 2]:
             stage = model(opened, parameters, where=where)
             for _ in range(3):
                 assert list(stage.search(topic, 15)) == list(run[where][topic.id]), where

@@ -143,13 +143,23 @@ LIMITS = [
 ]
 
 
-@each("sign", [1.0, -1.0])
+@pytest.fixture(scope="module")
+def expected(collection):
+    """The runs of topics whose terms count for a document or against it."""
+    return {(sign, k): collection.bm25(k=k)(signed(sign)) for sign in (1.0, -1.0) for k in DEPTHS}
+
+
+DEPTHS = (10, 200, 3000)
+LONGEST = "w1 w2 w9 w40 w41 w1500"
+
+
+def signed(sign: float) -> list[Topic]:
+    texts = ("w7", "w1", LONGEST, "w3 w4", "w2000 w1 w60")
+    return [Topic(text, "", weights=dict.fromkeys(text.split(), sign)) for text in texts]
+
+
 @each("limits", LIMITS)
-def test_postings_with_codes_of_any_length_are_summed_alike(collection, tmp_path, monkeypatch, sign, limits):
-    texts = ("w7", "w1", "w1 w2 w9 w40 w41 w1500", "w3 w4", "w2000 w1 w60")
-    topics = [Topic(text, "", weights=dict.fromkeys(text.split(), sign)) for text in texts]
-    depths = (10, 200, 3000)
-    expected = [collection.bm25(k=k)(topics) for k in depths]
+def test_postings_with_codes_of_any_length_are_summed_alike(collection, expected, tmp_path, monkeypatch, limits):
     for name, limit in {"MIN_CODED": 0.0, **limits}.items():
         monkeypatch.setattr(packing, name, limit)
     index = Index.build(collection.docs(collection.ids.tolist()), tmp_path / "limited.index", analyzer="whitespace")
@@ -161,10 +171,10 @@ def test_postings_with_codes_of_any_length_are_summed_alike(collection, tmp_path
     assert width == (2 if "SHORT_BITS" in limits and "LONG_BITS" not in limits else 1)
     has_row = found.lists.row_of[found.lists.rest[0]] >= 0
     assert (0 < has_row.sum() < found.lists.bounds[-1]) == ("LONG_BITS" in limits or "PAIRS" in limits)
-    assert [index.bm25(k=k)(topics) for k in depths] == expected
-    assert [index.bm25(k=k).search(topics[2], k).scores.tolist() for k in depths] == [
-        run[texts[2]].scores.tolist() for run in expected
-    ]
+    for (sign, k), run in expected.items():
+        topics = signed(sign)
+        assert index.bm25(k=k)(topics) == run
+        assert index.bm25(k=k).search(topics[2], k).scores.tolist() == run[LONGEST].scores.tolist()
 
 
 def test_terms_are_processed_in_ranges_of_limited_postings(monkeypatch):

@@ -66,7 +66,7 @@ def pairs(ranking: Any) -> list[tuple[str, np.float32]]:
     return [(hit.id, np.float32(hit.score)) for hit in ranking]
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 12))])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
 def test_after_any_history_a_search_finds_what_a_scan_of_all_documents_finds(tmp_path: Path, seed: int) -> None:
     load()
     history = History(tmp_path / "x", seed)

@@ -170,7 +170,7 @@ def test_conjunctions_in_the_compiled_loop_are_those_of_plain_sums(index, k, neg
     bm25 = index.bm25()
     bm25(Topics([Topic("1", terms[0]), Topic("2", terms[1])]))  # all postings are decoded
     found = 0
-    for _ in range(200):
+    for _ in range(80):
         weights = [-draw.random() if negative and draw.random() < 0.5 else draw.random() for _ in range(draw.randint(1, 4))]
         group = Group(must=tuple(Term(draw.choice(terms), weight=weight) for weight in weights))
         query = StructuredQuery(index.state, bm25.weighting, Topic("1", "", query=group))

@@ -34,11 +34,10 @@ def own_cache(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.mark.parametrize("algorithm", ["hnsw", "IVF16,Flat", "PCA16,IVF4,PQ4x4", "Flat", "annoy:20"])
-def test_approximate_search_caches_its_index_and_gives_exact_scores(tmp_path, own_cache, algorithm, caplog):
+def test_approximate_search_caches_its_index_and_gives_exact_scores(index, own_cache, algorithm, caplog):
     if algorithm.startswith("annoy"):
         pytest.importorskip("annoy")
-    index = Index.build(made_docs(), tmp_path / "x")
-    index.encode(Hashed())
+    index = Index.open(index.path)  # which keeps no approximate index of another test
     names = {file.name for file in index.path.rglob("*")}
     dense = index.dense(Hashed(), algorithm=algorithm, k=20, threads=1)  # with more a graph may be another one
     with caplog.at_level(logging.WARNING, "fontes.neural"):
@@ -54,14 +53,14 @@ def test_approximate_search_caches_its_index_and_gives_exact_scores(tmp_path, ow
         places = [whole[topic].ids.index(hit.id) for hit in ranking]
         assert places == sorted(places)
     caplog.clear()
-    again = Index.open(tmp_path / "x")
+    again = Index.open(index.path)
     assert again.dense(Hashed(), algorithm=algorithm, k=20)(queries()) == run
     assert caplog.text == ""  # it was not built again
     assert [stored["algorithm"] for stored in again.info()["vectors"][0]["approximate"]] == [algorithm]
     stored = next(own_cache.rglob("index"))
     first = stored.read_bytes()
     stored.write_bytes(first[:100])
-    anew = Index.open(tmp_path / "x").dense(Hashed(), algorithm=algorithm, k=20, threads=1)
+    anew = Index.open(index.path).dense(Hashed(), algorithm=algorithm, k=20, threads=1)
     assert anew(queries()) == run
     assert stored.read_bytes() == first
     again.check()
@@ -81,8 +80,7 @@ def test_a_graph_of_faiss_is_linked_by_as_many_threads_as_search(tmp_path, own_c
 
 @each("algorithm", ["flat", "hnsw", "IVF16,Flat", "PCA16,IVF4,PQ4x4"])
 @each("encoder", [Hashed(), Parts()])
-def test_one_query_is_answered_as_in_a_run(tmp_path, algorithm, encoder):
-    index = Index.build(made_docs(), tmp_path / "x")
+def test_one_query_is_answered_as_in_a_run(index, algorithm, encoder):
     index.encode(encoder)
     dense = index.dense(encoder, algorithm=algorithm, k=30)
     run = (dense % 7)(queries())

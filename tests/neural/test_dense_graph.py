@@ -76,35 +76,36 @@ def walked(graph: Graph, query: np.ndarray, visits: int, allowed: np.ndarray) ->
 def test_a_walk_returns_what_the_algorithm_does_in_plain_python(built, share, visits):
     embeddings, searcher = built
     allowed = np.random.default_rng(5).random(len(embeddings)) < share
-    vectors = vectors_of(12)
+    vectors = vectors_of(6)
     rows = searcher.graph.nearest(vectors, WalkLimits(visits, visits, visits, None if share == 1 else allowed))
     for query, nearest in zip(vectors, rows, strict=True):
         assert nearest[nearest >= 0].tolist() == walked(searcher.graph, query, visits, allowed)
 
 
-@each("share", [1.0, 0.1])
-@each("dtype", ["float32", "float16", "int8"])
-def test_one_call_walks_and_scores_as_two_calls_do(tmp_path, share, dtype):
+def test_one_call_walks_and_scores_as_two_calls_do(tmp_path):
     index = Index.build(made_docs(300), tmp_path / "x", analyzer="whitespace")
-    index.encode(Hashed(), dtype=dtype)
-    embeddings, searcher = index.embeddings(Hashed()), Hnsw("HNSW4")
-    searcher.build(embeddings)
-    allowed = None if share == 1 else np.random.default_rng(5).random(len(embeddings)) < share
-    vectors, ids, how = vectors_of(40), index.ids, WalkLimits(20, 60, 80, allowed)  # more than a thread takes at a time
-    rankings, all_there = searcher.best(vectors, how, StoredVectors.of(embeddings, ids), 7)
-    products, rows = searcher.candidates(vectors, how)
-    expected = all_rescored(embeddings, vectors, rows, 7, ids, products)
-    assert all_there == (rows[:, -1] >= 0).tolist()
-    for (docs, scores), (other_docs, other_scores) in zip(rankings, expected, strict=True):
-        assert len(docs) == 7
-        np.testing.assert_array_equal(docs, other_docs)
-        np.testing.assert_array_equal(scores, other_scores)
+    vectors, ids = vectors_of(40), index.ids  # more than a thread takes at a time
+    some = np.random.default_rng(5).random(len(index)) < 0.1
+    for dtype in ("float32", "float16", "int8"):
+        index.encode(Hashed(), dtype=dtype)
+        embeddings, searcher = index.embeddings(Hashed(), dtype), Hnsw("HNSW4")
+        searcher.build(embeddings)
+        for allowed in (None, some):
+            how = WalkLimits(20, 60, 80, allowed)
+            rankings, all_there = searcher.best(vectors, how, StoredVectors.of(embeddings, ids), 7)
+            products, rows = searcher.candidates(vectors, how)
+            expected = all_rescored(embeddings, vectors, rows, 7, ids, products)
+            assert all_there == (rows[:, -1] >= 0).tolist()
+            for (docs, scores), (other_docs, other_scores) in zip(rankings, expected, strict=True):
+                assert len(docs) == 7
+                np.testing.assert_array_equal(docs, other_docs)
+                np.testing.assert_array_equal(scores, other_scores)
 
 
 def test_a_walk_is_the_same_alone_and_in_a_batch_however_many_came_before(built):
     graph, vectors = built[1].graph, vectors_of(40)
     batch = graph.nearest(vectors, WalkLimits(10, 10, 16))
-    for _ in range(16):  # more walks than marks
+    for _ in range(8):  # more walks than marks
         for query, rows in zip(vectors, batch, strict=True):
             assert graph.nearest(query[None], WalkLimits(10, 10, 16)).tolist() == [rows.tolist()]
 
@@ -138,7 +139,7 @@ def test_a_damaged_file_of_a_graph_is_refused(tmp_path, built, content):
         Hnsw("HNSW4").load(tmp_path / "graph", built[0])
 
 
-def inserted(graph: Graph, visits: int, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+def inserted(graph: Graph, visits: int) -> list[list[int]]:
     """Algorithms 1, 2 and 4 of Malkov and Yashunin, row by row in plain Python: the neighbors of each row on level 0."""
     codes, scales = graph._arrays[0][0].astype(np.int64), graph._arrays[1][0]
     top, width = {int(graph.order[0]): int(graph.levels[graph.order[0]])}, graph.width
@@ -186,11 +187,11 @@ def inserted(graph: Graph, visits: int, monkeypatch: pytest.MonkeyPatch) -> list
 
 def test_a_graph_of_batches_of_one_row_is_that_of_the_algorithm_in_plain_python(tmp_path, monkeypatch):
     monkeypatch.setattr(graph, "BATCH_ROWS", 1)
-    _, searcher = linked(tmp_path / "x", 250)
+    _, searcher = linked(tmp_path / "x", 160)
     made = searcher.graph
     assert made.levels.max() > 1
     own = [made.neighbors[a : a + 2 * made.width] for a in made.offsets[:-1]]
-    assert [sorted(row[row >= 0].tolist()) for row in own] == [sorted(row) for row in inserted(made, 200, monkeypatch)]
+    assert [sorted(row[row >= 0].tolist()) for row in own] == [sorted(row) for row in inserted(made, 200)]
 
 
 def test_a_graph_is_the_same_whatever_the_number_of_threads(tmp_path, built):
@@ -232,36 +233,38 @@ def filters_of_walks(monkeypatch) -> list:
     return walks
 
 
+@pytest.fixture(scope="module")
+def of_columns(tmp_path_factory) -> Index:
+    """Vectors of documents of which every third is open, and every 18th of one part."""
+    docs = [{"id": id_, "text": text, "open": n % 3 == 0, "part": n % 18} for n, (id_, text) in enumerate(made_docs(1080))]
+    index = Index.build(docs, tmp_path_factory.mktemp("columns") / "x", columns={"open": "boolean", "part": "integer"})
+    index.encode(Hashed())
+    index.encode(Parts(dim=24))
+    return index
+
+
 @pytest.mark.parametrize("encoder", [Hashed(), Parts(dim=24)])
-def test_a_filter_applies_on_the_way(tmp_path, encoder, monkeypatch):
-    walks = filters_of_walks(monkeypatch)
-    docs = [{"id": id_, "text": text, "open": n % 3 == 0} for n, (id_, text) in enumerate(made_docs(900))]
-    index = Index.build(docs, tmp_path / "x", columns={"open": "boolean"})
-    index.encode(encoder)
+def test_a_filter_applies_on_the_way(of_columns, encoder, monkeypatch):
+    index, walks = of_columns, filters_of_walks(monkeypatch)
     dense = index.dense(encoder, algorithm="hnsw", k=20, where="open")
     dense.search("w1")
     walks.clear()
     run, exact = dense(queries()), index.dense(encoder, k=20, where="open")(queries())
     assert len(walks) == 1
-    assert walks[0].sum() == sum(np.diff(index.embeddings(encoder).bounds)[::3] if isinstance(encoder, Parts) else [300])
+    assert walks[0].sum() == sum(np.diff(index.embeddings(encoder).bounds)[::3] if isinstance(encoder, Parts) else [360])
     assert np.mean([len(set(run[t].ids) & set(exact[t].ids)) / 20 for t in exact]) > 0.97
 
 
-def test_a_search_with_a_filter_uses_the_loops_that_one_without_has_compiled(tmp_path):
-    docs = [{"id": id_, "text": text, "open": n % 3 == 0} for n, (id_, text) in enumerate(made_docs(900))]
-    index = Index.build(docs, tmp_path / "x", columns={"open": "boolean"})
-    index.encode(Hashed())
-    dense = index.dense(Hashed(), algorithm="hnsw", k=20)
+def test_a_search_with_a_filter_uses_the_loops_that_one_without_has_compiled(of_columns):
+    dense = of_columns.dense(Hashed(), algorithm="hnsw", k=20)
     dense(queries())
     dense.with_(where="open")(queries())
     of_masks = [str(types[1]) for types in graph._best.signatures]
     assert len(set(of_masks)) == 1, of_masks
 
 
-def test_a_filter_that_few_documents_pass_is_searched_exactly(tmp_path, monkeypatch):
-    docs = [{"id": id_, "text": text, "part": n % 18} for n, (id_, text) in enumerate(made_docs(2000))]
-    index = Index.build(docs, tmp_path / "x", columns={"part": "integer"})
-    index.encode(Hashed())
+def test_a_filter_that_few_documents_pass_is_searched_exactly(of_columns, monkeypatch):
+    index = of_columns
     dense = index.dense(Hashed(), algorithm="hnsw", k=20)
     dense.search("w1")
     walks = filters_of_walks(monkeypatch)

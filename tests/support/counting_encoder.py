@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.hashed_encoder import generator_of
+from support.hashed_encoder import vector_of
 from support.small import blocks_of
 
 from fontes.core.progress import Progress
@@ -41,7 +41,7 @@ class Counting:
         return self.wrong(made) if self.wrong else made
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
-        rows = [generator_of(text).standard_normal(self.dim).astype(np.float32) for text in texts]
+        rows = [vector_of(text, self.dim) for text in texts]
         return np.stack(rows) if rows else np.zeros((0, self.dim), np.float32)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,13 @@ class CountingTerms:
         """The weights of all terms, float32."""
         row = np.zeros(SIZE, np.float32)
         for word in text.split():
-            draws = generator_of(word)
-            terms = draws.integers(0, SIZE, 4)
-            row[terms] = np.maximum(row[terms], draws.gamma(1.0, 0.7, 4).astype(np.float32))
+            terms, weights = weights_of(word)
+            row[terms] = np.maximum(row[terms], weights)
         return row
+
+
+@cache
+def weights_of(word: str) -> tuple[np.ndarray, np.ndarray]:
+    """The terms of a word, and their weights."""
+    draws = generator_of(word)
+    return draws.integers(0, SIZE, 4), draws.gamma(1.0, 0.7, 4).astype(np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -14,6 +15,14 @@ from fontes.core.values import Doc, text_of
 def generator_of(text: str) -> np.random.Generator:
     """A random generator whose seed is the hash of a text."""
     return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little"))
+
+
+@cache
+def vector_of(text: str, dim: int) -> np.ndarray:
+    """The random vector of a text, read-only: many tests encode the same words."""
+    vector = generator_of(text).standard_normal(dim).astype(np.float32)
+    vector.flags.writeable = False
+    return vector
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,7 @@ class Hashed:
         made = np.zeros((len(texts), self.dim), np.float32)
         for row, text in zip(made, texts, strict=True):
             for word in text.lower().split():
-                row += generator_of(self.salt + word).standard_normal(self.dim).astype(np.float32)
+                row += vector_of(self.salt + word, self.dim)
             if self.length and row.any():
                 row *= self.length / np.linalg.norm(row)
         return made

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.dual_encoders import batch_of
 from support.each import each
 from support.graded import WordGrades, agreement
 from support.paired_words import ASKED, FILLED, KINDS, MEANT, SETTINGS, examples, one_thread, start  # noqa: F401
@@ -59,18 +60,6 @@ def search(encoder: Any, on: Examples) -> float:
 
 
 # Losses
-
-
-def batch_of(model: Any, rows: Examples | LabelledPairs, **more: Any) -> tuple[list[dict[str, Any]], Any]:
-    """The features of queries and documents, and the labels, as the trainer hands them to the loss."""
-    collator = dual_encoder.Collator(
-        model.preprocess, prompts=dict(model.prompts), relevant=dual_encoder.relevant_texts([rows])
-    )
-    batch = collator(list(dual_encoder.rows_of(rows, **{"negatives": None, **more}).rows))
-    columns = [
-        {key[len(name) :]: value for key, value in batch.items() if key.startswith(name)} for name in ("query_", "document_")
-    ]
-    return columns, batch["label"]
 
 
 def loss_of(model: Any, kind: str, mini_batch: int | None) -> Any:
@@ -168,7 +157,8 @@ def test_a_teachers_softmax_is_learned_over_a_querys_own_documents() -> None:
     assert all(bool(torch.isfinite(p.grad).all()) for p in model.parameters() if p.grad is not None)
 
 
-@pytest.mark.parametrize("loss", ["teacher", pytest.param("kl", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["teacher", "kl"])
 def test_a_student_comes_to_rank_other_queries_documents_as_its_teacher_does(loss: str, tmp_path: Path) -> None:
     texts = examples(360, longest=4, negatives=0)
     data = Examples(

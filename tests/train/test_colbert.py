@@ -8,16 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.dual_encoders import (
+    batch_of,
+    found,
+    goes_on_to_the_same_weights,
+    index_of,
+    trains_encodes_searches_and_evaluates,
+)
 from support.each import each
 from support.paired_words import ASKED, MEANT, examples, one_thread, start  # noqa: F401
-from support.small import frequent_checkpoints
 from support.tiny_colbert import colbert_checkpoint, pylate_checkpoint
 from support.tiny_models import tiny
 from support.tiny_training import no_curves  # noqa: F401
 
-import fontes as ft
 from fontes import Doc
-from fontes.core.progress import Progress
 from fontes.neural import ColBERT, encode_late
 from fontes.train import ColBERTSettings, Example, Examples, Passage, train_colbert
 
@@ -26,7 +30,6 @@ pytest.importorskip("accelerate")
 pytest.importorskip("datasets")
 
 from fontes.neural.late.trainable import trainable  # noqa: E402
-from fontes.train import dual_encoder  # noqa: E402
 from fontes.train.colbert_loss import ColBERTLoss, maxsims  # noqa: E402
 
 SETTINGS = ColBERTSettings(
@@ -44,36 +47,16 @@ def dense_start() -> ColBERT:
     return model_in(start("bert").folder, document_length=24, query_length=8)
 
 
-def batch_of(model: Any, rows: Examples, teacher: bool = False) -> tuple[list[dict[str, Any]], Any]:
-    collator = dual_encoder.Collator(
-        model.preprocess, prompts=dict(model.prompts), relevant=dual_encoder.relevant_texts([rows])
-    )
-    batch = collator(list(dual_encoder.rows_of(rows, None, teacher).rows))
-    columns = [
-        {key[len(side) :]: one for key, one in batch.items() if key.startswith(side)} for side in ("query_", "document_")
-    ]
-    return columns, batch["label"]
-
-
 def plain(query: np.ndarray, document: np.ndarray) -> float:
     return float((query @ document.T).max(axis=1).sum())
-
-
-def found(index: ft.Index, model: ColBERT, on: Examples) -> float:
-    """RR@10 of an exhaustive search in an index with the model's vectors."""
-    run = index.late(model, algorithm="exhaustive")([ft.Topic(one.topic, one.query) for one in on])
-    return float(ft.evaluate(run, {one.topic: {one.positive.id: 1} for one in on}, ft.RR @ 10)[ft.RR @ 10])
-
-
-def index_of(on: Examples, folder: Path) -> ft.Index:
-    passages = [passage for one in on for passage in (one.positive, *one.negatives)]
-    return ft.Index.build([Doc(passage.id, passage.text) for passage in passages], folder)
 
 
 # The model and its loss
 
 
-def checkpoints(folder: Path) -> dict[str, ColBERT]:
+@pytest.fixture(scope="module")
+def starts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ColBERT]:
+    folder = tmp_path_factory.mktemp("starts")
     colbert_checkpoint(folder / "colbert", {"query_maxlen": 8, "doc_maxlen": 12})
     pylate_checkpoint(folder / "pylate", {"query_length": 9, "document_length": 11, "skiplist_words": [".", ","]})
     plain_one = {"document_length": 10, "query_length": 7}
@@ -89,8 +72,10 @@ def checkpoints(folder: Path) -> dict[str, ColBERT]:
 
 
 @each("kind", ["colbert", "attending", "pylate", "encoder", "projected", "other words"])
-def test_the_trainable_model_gives_the_models_vectors_before_and_after_saving(kind: str, tmp_path: Path) -> None:
-    before = checkpoints(tmp_path)[kind]
+def test_the_trainable_model_gives_the_models_vectors_before_and_after_saving(
+    kind: str, starts: dict[str, ColBERT], tmp_path: Path
+) -> None:
+    before = starts[kind]
     model = trainable(before, markers=False)
     model.save_pretrained(str(tmp_path / "m"), create_model_card=False)
     for one in (before, model_in(tmp_path / "m")):
@@ -185,7 +170,8 @@ def test_an_index_is_encoded_with_the_trained_model_and_searched(trained: tuple[
     assert after.width == 16
     for one in (before, after):
         encode_late(index, one, nbits=32)
-    assert found(index, after, unseen) > found(index, before, unseen) + 0.2
+    searched, begun = (index.late(one, algorithm="exhaustive") for one in (after, before))
+    assert found(searched, unseen) > found(begun, unseen) + 0.2
     assert np.mean(training.losses[-4:]) < 0.7 * np.mean(training.losses[:2])
 
 
@@ -204,50 +190,18 @@ def test_a_trained_model_is_a_start_that_keeps_its_form(trained: tuple[Path, Any
     assert training.base_fingerprint == trained[1].fingerprint
 
 
+@pytest.mark.slow  # a quick test of SPLADE's training takes the same way
 def test_an_interrupted_training_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from safetensors.torch import load_file
-
-    frequent_checkpoints(monkeypatch)
-    data, base = examples(48, 4, longest=8), dense_start().with_(dim=8, expand=True)
-    settings = QUICK.with_(dropout=0.1, epochs=2, batch=12)
-
-    def stop(progress: Progress) -> None:
-        if progress.done >= 3:
-            raise KeyboardInterrupt
-
-    whole = train_colbert(data, tmp_path / "whole", base, settings)
-    with pytest.raises(KeyboardInterrupt):
-        train_colbert(data, tmp_path / "m", base, settings, progress=stop)
-    assert not (tmp_path / "m").exists()
-    seen: list[int] = []
-    later = train_colbert(data, tmp_path / "m", base, settings, progress=lambda one: seen.append(one.done))
-    assert seen[0] > 1
-    assert later.losses == whole.losses
-    for file in (tmp_path / "whole").rglob("model.safetensors"):
-        first, second = load_file(file), load_file(tmp_path / "m" / file.relative_to(tmp_path / "whole"))
-        assert all(torch.equal(first[name], second[name]) for name in first)
-
-
-# Errors
+    base, settings = dense_start().with_(dim=8, expand=True), QUICK.with_(dropout=0.1, epochs=2, batch=12)
+    goes_on_to_the_same_weights(
+        lambda data, place, **more: train_colbert(data, place, base, settings, **more), tmp_path, monkeypatch
+    )
 
 
 def test_the_command_trains_and_its_model_is_encoded_searched_and_evaluated(tmp_path: Path, fontes: Any) -> None:
-    data = examples(24, 1, longest=6)
-    data.write(tmp_path / "examples.jsonl")
-    index_of(data, tmp_path / "index")
-    ft.write_topics(ft.Topics(ft.Topic(one.topic, one.query) for one in data), tmp_path / "topics.tsv")
-    ft.write_qrels(ft.Qrels.of([(one.topic, one.positive.id, 1) for one in data]), tmp_path / "qrels")
-    command: list[Any] = ["train", "late", tmp_path / "examples.jsonl", "-o", tmp_path / "m", "--epochs", 1, "--batch", 8]
-    command += ["--encoder", f"colbert('{start('bert').folder}', dim=8, query_length=8)", "--mini-batch", 0]
-    command += ["--lr", 0.01, "--dropout", 0, "--precision", "float32", "--max-length", 20]
-    code, out, err = fontes(*command)
-    assert (code, "a ColBERT model from" in out, f'use it as late("{tmp_path / "m"}")' in out) == (0, True, True), err
-    assert fontes("encode", tmp_path / "index", tmp_path / "m", "--late")[0] == 0
-    search = ["search", tmp_path / "index", "--topics", tmp_path / "topics.tsv", "-o", tmp_path / "run"]
-    assert fontes(*search, "--pipeline", f'late("{tmp_path / "m"}")')[0] == 0
-    code, out, err = fontes("eval", tmp_path / "qrels", tmp_path / "run", "-m", "RR@10")
-    assert (code, "RR@10" in out) == (0, True), err
-    code, out, _ = fontes(*command, "--overwrite", "--json", "--no-markers")
+    options = ("--encoder", f"colbert('{start('bert').folder}', dim=8, query_length=8)", "--max-length", 20)
+    command = trains_encodes_searches_and_evaluates(fontes, tmp_path, "late", "late", *options)
+    out = fontes(*command, "--overwrite", "--json", "--no-markers")[1]
     assert (json.loads(out)["settings"]["mini_batch"], json.loads(out)["facts"]["markers"]) == (None, "none")
     assert model_in(tmp_path / "m").length == 20
     assert set(ASKED + MEANT) & set(model_in(tmp_path / "m").query_tokens(ASKED[0]))

@@ -267,7 +267,7 @@ def test_bfloat16_trains_too_and_the_calibration_says_which_is_quicker(
     assert re.fullmatch(r"(float32|bfloat16) \(calibration: float32 \d+ ms, bfloat16 \d+ ms a step\)", made.precision)
 
 
-def test_nothing_is_asked_of_the_network_and_no_library_prints(
+def test_nothing_is_asked_of_the_network_no_library_prints_and_the_card_says_what_was_trained_on_what(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
@@ -275,8 +275,26 @@ def test_nothing_is_asked_of_the_network_and_no_library_prints(
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS)
+    made = train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS)
     assert capfd.readouterr() == ("", "")
+    monkeypatch.undo()
+    says_what_was_trained_on_what(tmp_path / "m", made)
+
+
+def says_what_was_trained_on_what(folder: Path, made: Training) -> None:
+    """The card of a model does."""
+    card = (folder / "README.md").read_text()
+    for text in (
+        DATA.hash,
+        made.fingerprint,
+        "| lr | 0.003 |",
+        "| new head | True |",
+        f"{made.figures['loss']:.4f}",
+        "not stated",
+    ):
+        assert text in card
+    assert json.loads((folder / "training.json").read_text())["losses"] == list(made.losses)
+    assert "curves.svg" not in card  # as there is no matplotlib in these tests
 
 
 @pytest.mark.slow
@@ -290,22 +308,6 @@ def test_progress_tells_the_loss_what_was_validated_and_the_time_left(
     assert re.fullmatch(
         r"training: 9 of 16 steps, .* a second, \d+ s left, loss 0\.\d{4}, validation loss 0\.\d{4}", str(told[8])
     )
-
-
-def test_the_card_says_what_was_trained_on_what(base: Path, tmp_path: Path) -> None:
-    made = train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS)
-    card = (tmp_path / "m" / "README.md").read_text()
-    for text in (
-        DATA.hash,
-        made.fingerprint,
-        "| lr | 0.003 |",
-        "| new head | True |",
-        f"{made.figures['loss']:.4f}",
-        "not stated",
-    ):
-        assert text in card
-    assert json.loads((tmp_path / "m" / "training.json").read_text())["losses"] == list(made.losses)
-    assert "curves.svg" not in card  # as there is no matplotlib in these tests
 
 
 @pytest.mark.slow

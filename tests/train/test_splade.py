@@ -8,14 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.dual_encoders import (
+    batch_of,
+    found,
+    goes_on_to_the_same_weights,
+    index_of,
+    trains_encodes_searches_and_evaluates,
+)
 from support.paired_words import ASKED, MEANT, examples, masked_start, one_thread, start  # noqa: F401
-from support.small import frequent_checkpoints
 from support.tiny_splade import dense
 from support.tiny_training import no_curves  # noqa: F401
 
-import fontes as ft
 from fontes import Doc
-from fontes.core.progress import Progress
 from fontes.neural import Splade
 from fontes.train import Example, Examples, Passage, SpladeSettings, train_splade
 
@@ -24,7 +28,6 @@ pytest.importorskip("accelerate")
 pytest.importorskip("datasets")
 
 from fontes.neural.sparse.trainable import trainable  # noqa: E402
-from fontes.train import dual_encoder  # noqa: E402
 from fontes.train.splade_loss import SpladeLoss, products  # noqa: E402
 
 SETTINGS = SpladeSettings(
@@ -49,28 +52,6 @@ def encoder(folder: Path) -> Splade:
 
 def matrix(vectors: Any) -> np.ndarray:
     return dense(vectors, len(vectors.vocabulary))
-
-
-def batch_of(model: Any, rows: Examples, teacher: bool = False) -> tuple[list[dict[str, Any]], Any]:
-    collator = dual_encoder.Collator(
-        model.preprocess, prompts=dict(model.prompts), relevant=dual_encoder.relevant_texts([rows])
-    )
-    batch = collator(list(dual_encoder.rows_of(rows, None, teacher).rows))
-    columns = [
-        {key[len(side) :]: one for key, one in batch.items() if key.startswith(side)} for side in ("query_", "document_")
-    ]
-    return columns, batch["label"]
-
-
-def found(index: ft.Index, splade: Splade, on: Examples) -> float:
-    """RR@10 of a search in an index with the model's weights."""
-    run = index.splade(splade)([ft.Topic(one.topic, one.query) for one in on])
-    return float(ft.evaluate(run, {one.topic: {one.positive.id: 1} for one in on}, ft.RR @ 10)[ft.RR @ 10])
-
-
-def index_of(on: Examples, folder: Path) -> ft.Index:
-    passages = [passage for one in on for passage in (one.positive, *one.negatives)]
-    return ft.Index.build([Doc(passage.id, passage.text) for passage in passages], folder)
 
 
 # The model and its loss
@@ -160,7 +141,7 @@ def test_an_index_is_encoded_with_the_trained_model_and_searched(trained: tuple[
     before, after = encoder(masked_start()), encoder(folder)
     for one in (before, after):
         index.encode(one)
-    assert found(index, after, unseen) > found(index, before, unseen) + 0.15
+    assert found(index.splade(after), unseen) > found(index.splade(before), unseen) + 0.15
     assert np.mean(training.losses[-4:]) < 0.7 * np.mean(training.losses[:2])
     texts = [one.query for one in unseen[:5]], [one.positive.text for one in unseen[:5]]
     scores = matrix(after.encode_queries(texts[0])) @ matrix(after.encode_documents([Doc("", text) for text in texts[1]])).T
@@ -175,6 +156,7 @@ def test_the_folder_says_how_it_was_trained(trained: tuple[Path, Any]) -> None:
     assert 'index.encode(splade_encoder("model"))' in (folder / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_heavy_penalty_leaves_fewer_terms(trained: tuple[Path, Any], tmp_path: Path) -> None:
     data = examples(96, 1, longest=4)
     train_splade(
@@ -204,27 +186,10 @@ def test_static_queries_have_their_own_tokens_alone_and_need_no_model(tmp_path: 
 def test_an_interrupted_training_goes_on_to_the_same_weights(
     static: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from safetensors.torch import load_file
-
-    frequent_checkpoints(monkeypatch)
-    data = examples(48, 4, longest=8)
     settings = QUICK.with_(dropout=0.1, epochs=2, batch=12, flops_warm_up=0.8, document_flops=0.1, static_queries=static)
-
-    def stop(progress: Progress) -> None:
-        if progress.done >= 3:
-            raise KeyboardInterrupt
-
-    whole = train_splade(data, tmp_path / "whole", encoder(masked_start()), settings)
-    with pytest.raises(KeyboardInterrupt):
-        train_splade(data, tmp_path / "m", encoder(masked_start()), settings, progress=stop)
-    assert not (tmp_path / "m").exists()
-    seen: list[int] = []
-    later = train_splade(data, tmp_path / "m", encoder(masked_start()), settings, progress=lambda one: seen.append(one.done))
-    assert seen[0] > 1
-    assert later.losses == whole.losses
-    for file in (tmp_path / "whole").rglob("model.safetensors"):
-        first, second = load_file(file), load_file(tmp_path / "m" / file.relative_to(tmp_path / "whole"))
-        assert all(torch.equal(first[name], second[name]) for name in first)
+    goes_on_to_the_same_weights(
+        lambda data, place, **more: train_splade(data, place, encoder(masked_start()), settings, **more), tmp_path, monkeypatch
+    )
 
 
 def test_a_dense_encoder_is_a_start_with_a_new_head(tmp_path: Path) -> None:
@@ -251,34 +216,9 @@ def test_a_teachers_scores_are_learned(tmp_path: Path) -> None:
         assert np.mean(training.losses[-3:]) < 0.7 * np.mean(training.losses[:2])
 
 
-# Errors
-
-
 def test_the_command_trains_and_its_model_is_encoded_searched_and_evaluated(tmp_path: Path, fontes: Any) -> None:
-    data = examples(24, 1, longest=6)
-    data.write(tmp_path / "examples.jsonl")
-    index_of(data, tmp_path / "index")
-    ft.write_topics(ft.Topics(ft.Topic(one.topic, one.query) for one in data), tmp_path / "topics.tsv")
-    ft.write_qrels(ft.Qrels.of([(one.topic, one.positive.id, 1) for one in data]), tmp_path / "qrels")
-    command: list[Any] = ["train", "sparse", tmp_path / "examples.jsonl", "-o", tmp_path / "m"]
-    command += [
-        "--encoder",
-        f"splade_encoder('{masked_start()}', max_length=20)",
-        "--epochs",
-        1,
-        "--batch",
-        8,
-        "--mini-batch",
-        0,
-    ]
-    command += ["--lr", 0.01, "--dropout", 0, "--precision", "float32", "--document-flops", 0.001]
-    code, out, err = fontes(*command)
-    assert (code, "a SPLADE model from" in out, f'use it as splade("{tmp_path / "m"}")' in out) == (0, True, True), err
-    assert fontes("encode", tmp_path / "index", tmp_path / "m", "--sparse")[0] == 0
-    search = ["search", tmp_path / "index", "--topics", tmp_path / "topics.tsv", "-o", tmp_path / "run"]
-    assert fontes(*search, "--pipeline", f'splade("{tmp_path / "m"}")')[0] == 0
-    code, out, err = fontes("eval", tmp_path / "qrels", tmp_path / "run", "-m", "RR@10")
-    assert (code, "RR@10" in out) == (0, True), err
+    options = ("--encoder", f"splade_encoder('{masked_start()}', max_length=20)", "--document-flops", 0.001)
+    command = trains_encodes_searches_and_evaluates(fontes, tmp_path, "sparse", "splade", *options)
     code, out, _ = fontes(*command, "--overwrite", "--json", "--static-queries")
     assert (json.loads(out)["settings"]["mini_batch"], json.loads(out)["facts"]["static_queries"]) == (None, True)
     code, _, err = fontes(*command)

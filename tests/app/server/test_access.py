@@ -189,23 +189,31 @@ def test_the_key_comes_from_a_file_or_the_environment_and_is_in_no_log(path: Pat
 LINES = '{"_id": "n1", "title": "Wells", "text": "a new well", "year": 2024}\n\n{"id": "n2", "contents": "two wells"}\n'
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server whose documents may be changed."""
+    with serving(springs(tmp_path_factory.mktemp("written")), writable=True, token=TOKEN) as running:
+        yield running
+
+
 @each(
     "kind",
     ["application/x-ndjson", "application/jsonl; charset=utf-8", "application/x-www-form-urlencoded", "text/plain", None],
 )
-def test_documents_come_as_the_json_lines_that_index_reads(tmp_path: Path, kind: str | None) -> None:
+def test_documents_come_as_the_json_lines_that_index_reads(written: Running, tmp_path: Path, kind: str | None) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", **({"Content-Type": kind} if kind else {})}
-    with serving(springs(tmp_path), writable=True, token=TOKEN) as running:
-        added = running.client.post("/documents", content=LINES.encode(), headers=headers)
-        assert (added.status_code, added.json()["added"]) == (200, 2), added.text
-        (tmp_path / "new.jsonl").write_text(LINES)
-        alone = Index.build(tmp_path / "new.jsonl", tmp_path / "new.index", threads=1)
-        for doc_id in ("n1", "n2"):
-            doc = alone.doc(doc_id)
-            values = {"id": doc.id, "title": doc.title, "text": doc.text, "metadata": dict(doc.metadata)}
-            assert running.get(f"/documents/{doc_id}") == values
-        again = running.client.post("/documents?duplicates=skip&index=springs", content=LINES.encode(), headers=headers)
-        assert again.json()["skipped"] == 2
+    added = written.client.post("/documents", content=LINES.encode(), headers=headers)
+    assert (added.status_code, added.json()["added"]) == (200, 2), added.text
+    (tmp_path / "new.jsonl").write_text(LINES)
+    alone = Index.build(tmp_path / "new.jsonl", tmp_path / "new.index", threads=1)
+    for doc_id in ("n1", "n2"):
+        doc = alone.doc(doc_id)
+        values = {"id": doc.id, "title": doc.title, "text": doc.text, "metadata": dict(doc.metadata)}
+        assert written.get(f"/documents/{doc_id}") == values
+    again = written.client.post("/documents?duplicates=skip&index=springs", content=LINES.encode(), headers=headers)
+    assert again.json()["skipped"] == 2
+    for doc_id in ("n1", "n2"):
+        assert written.client.delete(f"/documents/{doc_id}", headers=headers).status_code == 200
 
 
 @each(
@@ -221,20 +229,18 @@ def test_documents_come_as_the_json_lines_that_index_reads(tmp_path: Path, kind:
         (b"", "the body has no documents"),
     ],
 )  # fmt: skip
-def test_json_lines_that_cannot_be_read_are_refused_with_their_line(tmp_path: Path, body: bytes, sentence: str) -> None:
+def test_json_lines_that_cannot_be_read_are_refused_with_their_line(written: Running, body: bytes, sentence: str) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/x-ndjson"}
-    with serving(springs(tmp_path), writable=True, token=TOKEN) as running:
-        status, detail = running.problem("POST", "/documents", content=body, headers=headers)
-        assert status == 422
-        assert detail.startswith(sentence)
-        assert running.get("/indexes")["indexes"][0]["documents"] == 5
+    status, detail = written.problem("POST", "/documents", content=body, headers=headers)
+    assert status == 422
+    assert detail.startswith(sentence)
+    assert written.get("/indexes")["indexes"][0]["documents"] == 5
 
 
-def test_json_lines_that_are_sent_as_json_are_told_their_content_type(tmp_path: Path) -> None:
+def test_json_lines_that_are_sent_as_json_are_told_their_content_type(written: Running) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-    with serving(springs(tmp_path), writable=True, token=TOKEN) as running:
-        status, detail = running.problem("POST", "/documents", content=LINES.encode(), headers=headers)
-        assert (status, detail.endswith("JSON lines have Content-Type: application/x-ndjson")) == (422, True)
+    status, detail = written.problem("POST", "/documents", content=LINES.encode(), headers=headers)
+    assert (status, detail.endswith("JSON lines have Content-Type: application/x-ndjson")) == (422, True)
 
 
 def test_the_examples_of_docs_work(tmp_path: Path) -> None:
