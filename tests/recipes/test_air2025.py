@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,28 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_cross_encoder(tmp_path_factory.mktemp("start"), architecture="BertModel"))
 
 
-@REAL
-def test_the_real_tweets_are_merged_and_divided_as_published() -> None:
+@dataclass(frozen=True)
+class Tweets:
+    """The real tweets with the judgments of two splits, apart and together, and how the recipe divides them."""
+
+    topics: Topics
+    both: list[Qrels]
+    qrels: Qrels
+    divided: Any
+
+
+@pytest.fixture(scope="module")
+def tweets() -> Tweets:
     topics = ft.read_topics(DATA / "queries.jsonl")
     both = [ft.read_qrels(DATA / "qrels" / f"{split}.tsv") for split in ("train", "dev")]
     qrels = Qrels(row for one in both for row in one.rows())
-    assert len(qrels) == 14_253
-    measured, judged, learning = Air2025().divide(topics, qrels, None, None)
+    return Tweets(topics, both, qrels, Air2025().divide(topics, qrels, None, None))
+
+
+@REAL
+def test_the_real_tweets_are_merged_and_divided_as_published(tweets: Tweets) -> None:
+    assert len(tweets.qrels) == 14_253
+    measured, judged, learning = tweets.divided
     assert judged is not None
     assert learning is not None
     learned = {**learning.train.topics, **learning.dev.topics}
@@ -54,9 +70,14 @@ def test_the_real_tweets_are_merged_and_divided_as_published() -> None:
     assert len({topic.text for topic in [*learned.values(), *measured.values()]}) == 14_240
     assert set(measured) == set(judged)
     assert len(learning.dev.topics) == 1_139
-    other = Air2025(seed=1).divide(topics, qrels, None, None)
+
+
+@REAL
+@pytest.mark.slow
+def test_another_seed_divides_the_real_tweets_otherwise(tweets: Tweets) -> None:
+    other = Air2025(seed=1).divide(tweets.topics, tweets.qrels, None, None)
     assert len(other[0]) == 2_848
-    assert set(other[0]) != set(measured)
+    assert set(other[0]) != set(tweets.divided[0])
 
 
 @REAL
@@ -75,14 +96,11 @@ def test_the_runs_of_participants_are_measured_on_their_own_tweets() -> None:
 
 
 @REAL
-def test_as_run_divides_the_real_tweets_as_pandas_and_scikit_learn_do() -> None:
+def test_as_run_divides_the_real_tweets_as_pandas_and_scikit_learn_do(tweets: Tweets) -> None:
     selection, pandas = pytest.importorskip("sklearn.model_selection"), pytest.importorskip("pandas")
-    topics = ft.read_topics(DATA / "queries.jsonl")
-    both = [ft.read_qrels(DATA / "qrels" / f"{split}.tsv") for split in ("train", "dev")]
-    qrels = Qrels(row for one in both for row in one.rows())
-    recipe = Air2025().set(["as=run"])
-    measured, judged, learning = recipe.divide(topics, qrels, None, None)
-    frames = [pandas.DataFrame([(t, topics[t].text, *one[t]) for t in topics if t in one]) for one in both]
+    topics = tweets.topics
+    measured, judged, learning = Air2025().set(["as=run"]).divide(topics, tweets.qrels, None, None)
+    frames = [pandas.DataFrame([(t, topics[t].text, *one[t]) for t in topics if t in one]) for one in tweets.both]
     distinct = pandas.concat(frames, ignore_index=True).drop_duplicates(subset=[1])
     train, test = selection.train_test_split(distinct, test_size=0.2, random_state=42)
     assert learning is not None
@@ -91,8 +109,7 @@ def test_as_run_divides_the_real_tweets_as_pandas_and_scikit_learn_do() -> None:
     assert (set(learning.train.topics), set(measured)) == (set(train[0]), set(test[0]))
     assert (len(train), len(test)) == (11_392, 2_848)
     assert {t: set(judged[t]) for t in judged} == dict(zip(test[0], ({doc} for doc in test[2]), strict=True))
-    as_reported, *_ = Air2025().divide(topics, qrels, None, None)
-    assert len(set(as_reported) & set(measured)) < 600  # another draw
+    assert len(set(tweets.divided[0]) & set(measured)) < 600  # another draw
 
 
 @pytest.mark.slow

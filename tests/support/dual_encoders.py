@@ -83,7 +83,7 @@ def trains_encodes_searches_and_evaluates(fontes: Any, folder: Path, kind: str, 
     command: list[Any] = ["train", kind, folder / "examples.jsonl", "-o", folder / "m", "--epochs", 1, "--batch", 8]
     command += ["--mini-batch", 0, "--lr", 0.01, "--dropout", 0, "--precision", "float32", *options]
     code, out, err = fontes(*command)
-    assert (code, f'use it as {stage}("{folder / "m"}")' in out) == (0, True), err
+    assert (code, " model from" in out, f'use it as {stage}("{folder / "m"}")' in out) == (0, True, True), err
     assert fontes("encode", folder / "index", folder / "m", f"--{kind}")[0] == 0
     search = ["search", folder / "index", "--topics", folder / "topics.tsv", "-o", folder / "run"]
     assert fontes(*search, "--pipeline", f'{stage}("{folder / "m"}")')[0] == 0

@@ -6,6 +6,7 @@ import contextlib
 import shutil
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -45,17 +46,22 @@ class Pages:
         self, path: str = "/", width: int = 1280, height: int = 900, audience: str = "researchers", **options: Any
     ) -> Any:
         """A page for researchers, or for searchers, that has loaded, and shows something."""
-        page = self.browser.new_page(viewport={"width": width, "height": height}, **options)
+        page = self.watched(viewport={"width": width, "height": height}, **options)
         page.add_init_script(f"localStorage.audience ??= '{audience}'")
+        page.set_default_navigation_timeout(60_000)
+        page.goto(self.address + path)
+        shown(page)
+        return page
+
+    def watched(self, **options: Any) -> Any:
+        """A new page, whose trouble is kept."""
+        page = self.browser.new_page(**options)
         self._pages.append(page)
         page.set_default_timeout(15_000)
-        page.set_default_navigation_timeout(60_000)
         page.on("console", lambda message: self.trouble.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: self.trouble.append(f"error: {error}"))
         page.on("dialog", lambda dialog: self.trouble.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: self._asked(request.url))
-        page.goto(self.address + path)
-        shown(page)
+        page.on("request", lambda request: self._asked(request.url.removeprefix("blob:")))
         return page
 
     def _asked(self, url: str) -> None:
@@ -78,3 +84,14 @@ def texts(page: Any, selector: str) -> list[str]:
     """The texts of elements."""
     contents: list[str] = page.locator(selector).all_text_contents()
     return contents
+
+
+def ids(page: Any, inside: str = "") -> list[str]:
+    """The ids of the hits that are shown."""
+    shown_ids: list[str] = page.locator(f"{inside} .hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)")
+    return shown_ids
+
+
+def state(page: Any) -> dict[str, list[str]]:
+    """The parameters of the page's address."""
+    return parse_qs(urlsplit(page.url).query)

@@ -36,13 +36,7 @@ class Judges(pages.Pages):  # type: ignore[name-defined,misc]
         self.tokens = tokens
 
     def judge(self, name: str, **options: Any) -> Any:
-        page = self.browser.new_page(**{"viewport": {"width": 1280, "height": 900}, **options})
-        self._pages.append(page)
-        page.set_default_timeout(15_000)
-        page.on("console", lambda message: self.trouble.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: self.trouble.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: self.trouble.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: self._asked(request.url.removeprefix("blob:")))
+        page = self.watched(**{"viewport": {"width": 1280, "height": 900}, **options})
         page.goto(f"{self.address}/judge")
         page.fill("#token", self.tokens[name])
         page.press("#token", "Enter")

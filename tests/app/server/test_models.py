@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.each import each
-from support.serving import serving
+from support.serving import serving, springs
 from support.tiny_cross_encoder import pairs, save_cross_encoder
 
 from fontes import Index
@@ -47,17 +46,13 @@ def test_a_request_may_use_the_models_of_the_server_and_no_others(tmp_path: Path
             assert running.problem("GET", "/search", params={"q": query, "pipeline": other})[0] == 403
 
 
-@each(
-    ("text", "stage"),
-    [
-        ('bm25() % 8 >> llm_listwise("m")', "llm_listwise"),
-        ('bm25() % 8 >> llm_pointwise(llm("m", service="vllm"))', "llm_pointwise"),
-        ('hyde("m") >> bm25()', "hyde"),
-        ('bm25() % 5 >> answer("m")', "answer"),
-    ],
-)
-def test_a_language_model_that_the_server_was_not_given_is_refused(tmp_path: Path, text: str, stage: str) -> None:
-    Index.build({"a": "warm springs", "b": "cold wells"}, tmp_path / "x.index", threads=1)
-    with serving(tmp_path / "x.index", any_pipeline=True) as running:
-        problem = running.problem("GET", "/search", params={"q": "springs", "pipeline": text})
-    assert problem == (403, f"{stage} with these parameters is not among what this server has loaded")
+def test_a_language_model_that_the_server_was_not_given_is_refused(tmp_path: Path) -> None:
+    with serving(springs(tmp_path), any_pipeline=True) as running:
+        for text, stage in {
+            'bm25() % 8 >> llm_listwise("m")': "llm_listwise",
+            'bm25() % 8 >> llm_pointwise(llm("m", service="vllm"))': "llm_pointwise",
+            'hyde("m") >> bm25()': "hyde",
+            'bm25() % 5 >> answer("m")': "answer",
+        }.items():
+            problem = running.problem("GET", "/search", params={"q": "springs", "pipeline": text})
+            assert problem == (403, f"{stage} with these parameters is not among what this server has loaded")

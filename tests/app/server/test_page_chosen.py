@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from support.odd_documents import PIPELINES, described
-from support.pages import Pages, expect, shown, texts
+from support.pages import Pages, expect, ids, shown, state, texts
 from support.serving import Running, serving
 
 import fontes as ft
@@ -45,15 +44,6 @@ def pages(browser: Any, market: tuple[ft.Index, Running]) -> Iterator[Pages]:
 @pytest.fixture
 def index(market: tuple[ft.Index, Running]) -> ft.Index:
     return market[0]
-
-
-def ids(page: Any) -> list[str]:
-    shown_ids: list[str] = page.locator(".hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)")
-    return shown_ids
-
-
-def state(page: Any) -> dict[str, list[str]]:
-    return parse_qs(urlsplit(page.url).query)
 
 
 def chips(page: Any) -> list[str]:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from support.pages import Pages, shown, texts
+from support.pages import Pages, ids, shown, texts
 
 import fontes as ft
 
 Indexes = dict[str, ft.Index]
-
-
-def ids(page: Any) -> list[str]:
-    shown_ids: list[str] = page.locator(".hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)")
-    return shown_ids
 
 
 @pytest.mark.slow

@@ -6,11 +6,10 @@ import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from support.odd_documents import HOSTILE, LONG, described
-from support.pages import Pages, expect, shown, texts
+from support.pages import Pages, expect, ids, shown, state, texts
 from support.proxies import PREFIX, proxy
 from support.serving import serving
 
@@ -19,15 +18,6 @@ import fontes as ft
 PORT = "/?q=who+closed+the+port"
 LINES = "e => { const r = document.createRange(); r.selectNodeContents(e); return r.getClientRects().length; }"
 Indexes = dict[str, ft.Index]
-
-
-def ids(page: Any, inside: str = "") -> list[str]:
-    shown_ids: list[str] = page.locator(f"{inside} .hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)")
-    return shown_ids
-
-
-def state(page: Any) -> dict[str, list[str]]:
-    return parse_qs(urlsplit(page.url).query)
 
 
 def test_a_query_is_typed_and_its_results_have_titles_metadata_and_marks(pages: Pages, collections: Indexes) -> None:

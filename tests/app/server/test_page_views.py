@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.odd_documents import PIPELINES
-from support.pages import Pages, shown, texts
+from support.pages import Pages, ids, shown, texts
 from support.serving import serving
 
 import fontes as ft
@@ -28,11 +28,6 @@ VIEWS = {
     "trouble": f"{PORT}&where=nothing",
 }
 Indexes = dict[str, ft.Index]
-
-
-def ids(page: Any, inside: str = "") -> list[str]:
-    shown_ids: list[str] = page.locator(f"{inside} .hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)")
-    return shown_ids
 
 
 def say(page: Any, text: str) -> None:
