@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from support.each import each
 from support.runtimes import by_sentence_transformers
-from support.tiny_models import MARKS, SIZES, WORDS, docs, text, tiny
+from support.tiny_models import MARKS, SIZES, WORDS, docs, saved_once, text, tiny
 
 import fontes as ft
 from fontes.neural.encoders.sentence import PlainModel
@@ -47,6 +47,10 @@ def tokenizer_of(kind: str) -> Any:
 
 def save_model(folder: Path, kind: str, head: str = "Model", labels: int = 1) -> Path:
     """A model of random weights, far from even attention, with a tokenizer of its kind."""
+    return saved_once(("plain", kind, head, labels), lambda kept: write_model(kept, kind, head, labels), folder)
+
+
+def write_model(folder: Path, kind: str, head: str, labels: int) -> None:
     torch.manual_seed(2)
     padding = 0 if kind == "bert" else 1
     name = {"bert": "Bert", "roberta": "Roberta", "xlm-roberta": "XLMRoberta"}[kind]
@@ -60,7 +64,6 @@ def save_model(folder: Path, kind: str, head: str = "Model", labels: int = 1) ->
         model.save_pretrained(folder)
     tokenizer_of(kind).save_pretrained(folder)
     change(folder / "tokenizer_config.json", model_max_length=64)
-    return folder
 
 
 def save_encoder(folder: Path, *after: Any, kind: str = "bert", pooling: Any = "mean", prompts: Any = None) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.tiny_models import MARKS, SIZES, WORDS, save_tokenizer
+from support.tiny_models import MARKS, SIZES, WORDS, save_tokenizer, saved_once
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -52,6 +52,10 @@ def change(file: Path, **settings: object) -> None:
 
 def save_body(folder: Path, kind: str, head: str = "AutoModel") -> Path:
     """A transformer of one of KINDS, far from even attention, with a tokenizer of VOCABULARY."""
+    return saved_once((kind, head), lambda kept: _save_body(kept, kind, head), folder)
+
+
+def _save_body(folder: Path, kind: str, head: str) -> None:
     torch.manual_seed(5)
     model = getattr(transformers, head).from_config(KINDS[kind]())
     with torch.no_grad():
@@ -63,7 +67,6 @@ def save_body(folder: Path, kind: str, head: str = "AutoModel") -> Path:
     if "CausalLM" not in head:
         change(folder / "tokenizer_config.json", chat_template=None)
         (folder / "chat_template.jinja").unlink(missing_ok=True)
-    return folder
 
 
 def transformer(folder: Path, kind: str = "bert", **settings: Any) -> Any:

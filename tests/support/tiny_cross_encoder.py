@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from support.tiny_models import MARKS, SIZES, save_tokenizer, torch, transformers
+from support.tiny_models import MARKS, SIZES, save_tokenizer, saved_once, torch, transformers
 from support.tiny_t5 import WORDS
 
 
@@ -21,6 +21,10 @@ def pairs(n: int, longest: int = 60) -> list[tuple[str, str]]:
 
 
 def save_cross_encoder(folder: Path, labels: int = 1, architecture: str = "BertForSequenceClassification") -> Path:
+    return saved_once(("cross-encoder", labels, architecture), lambda kept: _save(kept, labels, architecture), folder)
+
+
+def _save(folder: Path, labels: int, architecture: str) -> None:
     vocabulary = [*MARKS, ":", ".", *WORDS]
     save_tokenizer(folder, vocabulary, strip_accents=False, model_max_length=48)
     torch.manual_seed(3)
@@ -29,4 +33,3 @@ def save_cross_encoder(folder: Path, labels: int = 1, architecture: str = "BertF
     for parameter in model.parameters():
         parameter.data.mul_(4)  # scores that differ
     model.save_pretrained(folder)
-    return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -64,6 +65,19 @@ def tiny(kind: str) -> str:
     model.save_pretrained(folder)
     save_tokenizer(folder, [*MARKS, *WORDS], model_max_length=100_000)
     return str(folder)
+
+
+SAVED: dict[object, Path] = {}
+
+
+def saved_once(key: object, save: Callable[[Path], object], folder: Path) -> Path:
+    """A copy in `folder` of what `save` writes to a folder, which it does once for each key."""
+    if key not in SAVED:
+        kept = Path(FOLDER.name) / f"saved-{len(SAVED)}"
+        save(kept)
+        SAVED[key] = kept
+    torch.manual_seed(1)  # what comes after is the same whether it was saved now or before
+    return Path(shutil.copytree(SAVED[key], folder, dirs_exist_ok=True))
 
 
 def save_tokenizer(folder: Path, vocabulary: list[str], strip_accents: bool | None = None, **settings: Any) -> Any:

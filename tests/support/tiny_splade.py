@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from support.tiny_models import MARKS, SIZES, WORDS, save_tokenizer, torch, transformers
+from support.tiny_models import MARKS, SIZES, WORDS, save_tokenizer, saved_once, torch, transformers
 
 VOCABULARY = [*MARKS, *dict.fromkeys(WORDS)]
 FILL = 3  # numbers of the model without a token
@@ -37,6 +37,10 @@ CONFIGURATIONS: dict[str, Any] = {
 
 def masked_lm(folder: Path, kind: str = "bert", **settings: Any) -> Path:
     """A masked language model of one of CONFIGURATIONS and its tokenizer; about half of its logits are above 0."""
+    return saved_once(("masked", kind, repr(settings)), lambda kept: _save(kept, kind, settings), folder)
+
+
+def _save(folder: Path, kind: str, settings: dict[str, Any]) -> None:
     torch.manual_seed(5)
     configuration = CONFIGURATIONS[kind]()
     configuration.update(settings)
@@ -48,7 +52,6 @@ def masked_lm(folder: Path, kind: str = "bert", **settings: Any) -> Path:
                 parameter.add_(1)
     model.save_pretrained(folder)
     save_tokenizer(folder, VOCABULARY, model_max_length=100_000)
-    return folder
 
 
 def splade(folder: Path, pooling: dict[str, str] | None = None, settings: dict[str, Any] | None = None, **config: Any) -> Path:
