@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from support.described import FILTERS, TYPES, described
 from support.each import each
+from support.examples import up_to
 from support.small_collections import PROPERTY
 
 from fontes.core import Doc, IndexFormatError, InputError, ParameterError
@@ -180,7 +181,7 @@ RECORDS = st.fixed_dictionaries({}, optional={name: values | st.none() for name,
 KINDS = {"i": "integer", "f": "float", "k": "keyword", "l": "keywords", "b": "boolean", "d": "date"}
 
 
-@PROPERTY
+@settings(PROPERTY, max_examples=up_to(60, 8))
 @given(st.lists(st.tuples(st.lists(RECORDS, min_size=1, max_size=4), st.sets(st.integers(0, 5))), min_size=1, max_size=3))
 def test_merged_columns_have_the_bytes_of_a_build_of_the_documents_left(tmp_path_factory, history):
     folder = tmp_path_factory.mktemp("merge")

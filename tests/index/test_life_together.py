@@ -17,8 +17,7 @@ from fontes.core import Doc, FontesError, Topic, Topics
 from fontes.index import Index
 
 SECONDS, MINUTE = 0.4, 60.0  # in `make test`, in `make test-all`
-SEARCHERS = {name: MODELS[name] for name in ("bm25 lucene", "bm25 okapi", "bm25 in bytes", "bm25 apart")}
-SEARCHERS |= {name: MODELS[name] for name in ("tfidf", "tfidf of logarithms", "dirichlet", "rm3")}
+SEARCHERS = {name: MODELS[name] for name in ("bm25 lucene", "bm25 okapi", "tfidf", "dirichlet", "rm3")}
 TOPIC: Topic = next(iter(TOPICS.values()))
 Docs = dict[str, Doc]
 each_time = pytest.mark.parametrize("seconds", [SECONDS, pytest.param(MINUTE, marks=pytest.mark.slow)])

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
+from support.examples import up_to
 from support.small_collections import PROPERTY, files
 
 from fontes.core import Doc
@@ -56,7 +57,7 @@ def merged(of: Sequence[Leaf], folder: Path, memory: int = 1 << 30, threads: int
     return files(folder)
 
 
-@PROPERTY
+@settings(PROPERTY, max_examples=up_to(60, 10))
 @given(SPLIT, st.booleans(), st.integers(1, 40), st.sampled_from([1, 24 * 9, 1 << 30]), st.integers(1, 3))
 def test_a_merge_writes_the_bytes_of_one_build(tmp_path_factory, rows, weighted, block, memory, threads):
     folder = tmp_path_factory.mktemp("i")

@@ -446,7 +446,7 @@ def test_structured_queries_in_some_fields_give_the_run_of_an_index_of_these_alo
         built(tmp_path / str(len(fields)), random_docs, fields, positions=True) for fields in (FIELDS, ("title", "text"))
     )
     draw = random.Random(4)
-    topics = Topics(Topic(str(n), "", query=random_query(draw, WORDS, positions=True)) for n in range(60))
+    topics = Topics(Topic(str(n), "", query=random_query(draw, WORDS, positions=True)) for n in range(24))
     load()
     for model, parameters in STAGES:
         weights = {"title": 3.0, "text": 1.0} if len(parameters["fields"]) > 1 else {"text": 1.0}

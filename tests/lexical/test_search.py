@@ -41,7 +41,7 @@ def test_a_run_is_in_the_one_order_without_duplicates(index, parameters):
 @each("parameters", MODELS)
 def test_the_best_k_are_the_first_k_of_all(index, parameters):
     every = rows(model(index, parameters, k=10_000)(TOPICS))
-    for k in (1, 2, 10, 99, 499, 2_000):
+    for k in (1, 2, 99, 2_000):
         found = rows(model(index, parameters, k=k)(TOPICS))
         assert found == {topic: hits[:k] for topic, hits in every.items()}
 
@@ -146,26 +146,22 @@ def test_a_k_beyond_the_collection_gives_every_match_and_no_more(index):
     assert index.bm25().search("w1", 1)[0] == run["1"][0]
 
 
-@each("parameters", MODELS)
-def test_an_empty_collection_gives_empty_rankings(tmp_path, parameters):
-    empty = Index.build([], tmp_path / "x")
-    run = model(empty, parameters)({"1": "fox", "2": ""})
-    assert (len(run), run.rows) == (2, 0)
-
-
-@each("parameters", MODELS)
-def test_documents_without_terms_are_never_returned_and_do_no_harm(tmp_path, parameters):
-    some = Index.build([("1", ""), ("2", "fox"), ("3", "the"), ("4", "fox dog")], tmp_path / "some")
-    assert set(model(some, parameters).search("fox").ids) == {"2", "4"}
-    none = Index.build([("1", ""), ("2", "the")], tmp_path / "none")
-    assert len(model(none, parameters).search("fox the")) == 0
-
-
-@each("parameters", MODELS)
-def test_a_collection_of_one_document_can_be_searched(tmp_path, parameters):
-    one = Index.build([("1", "fox dog dog")], tmp_path / "x")
-    assert model(one, parameters).search("dog").ids == ["1"]
-    assert np.isfinite(model(one, parameters).search("dog fox")[0].score)
+def test_collections_without_documents_without_terms_and_of_one_document_are_searched_by_every_model(tmp_path):
+    """Documents without terms are never returned, and do no harm."""
+    collections = {
+        "empty": [],
+        "some": [("1", ""), ("2", "fox"), ("3", "the"), ("4", "fox dog")],
+        "none": [("1", ""), ("2", "the")],
+        "one": [("1", "fox dog dog")],
+    }
+    empty, some, none, one = (Index.build(docs, tmp_path / name) for name, docs in collections.items())
+    for parameters in MODELS:
+        run = model(empty, parameters)({"1": "fox", "2": ""})
+        assert (len(run), run.rows) == (2, 0)
+        assert set(model(some, parameters).search("fox").ids) == {"2", "4"}
+        assert len(model(none, parameters).search("fox the")) == 0
+        assert model(one, parameters).search("dog").ids == ["1"]
+        assert np.isfinite(model(one, parameters).search("dog fox")[0].score)
 
 
 def test_a_document_that_matches_nothing_is_not_returned_to_fill_up_the_k(index):
