@@ -125,11 +125,8 @@ def words(text: str) -> list[tuple[str, str, int]]:
         (lambda: ranked(stemmer="klingon"), ParameterError, "stemmer 'klingon'", ""),
         # texts
         (lambda: part('causal_filter("backwards")'), ParameterError, "roles … 'backwards'", "published, swapped, either, any"),
-        (lambda: part('causal_filter(failing="hide")'), ParameterError, "failing … 'hide'", "drop or below"),
-        (lambda: part("causal_evidence(near=1)"), ParameterError, "near", "an encoder"),
         (lambda: part("causal_evidence(weight=2)"), ParameterError, "weight … 2", "between 0 and 1"),
         (lambda: part('causal_keywords(sentences="guess")'), ParameterError, "'guess'", "rules, nupunkt"),
-        (lambda: part('topicrank(linkage="ward")'), ParameterError, "linkage … 'ward'", "average, complete, single"),
         (lambda: CausalKeywords(TopicRank(lambda text: [])).text, PipelineError, "a function has no text", ""),
         (lambda: CausalEvidence("m", head=LARGE_HEAD).text, PipelineError, "a CausalHead has no text", ""),
     ],
@@ -212,7 +209,6 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     [
         *((lambda index, e=event: causes(index, e), InputError, "no words", "") for event in ("", "of the", "?!")),
         (lambda index: causes(index.rm3(), "the flood"), PipelineError, "rm3", "from Topics to Run"),
-        (lambda index: CausalChains(index.rm3())("the flood"), PipelineError, "rm3", "from Topics to Run"),
         *(
             (lambda index, c=changes: causes(index, "the flood", **c), ParameterError, next(iter(changes)), "")
             for changes in (

@@ -120,8 +120,6 @@ def test_a_parameter_of_a_measure_is_named(call: Call, names: str, remedy: str) 
             "",
         ),
         (lambda: evaluate(Qrels.of(QRELS), Run.of(RUN), AP), InputError, "exchanged", ""),
-        (lambda: evaluate(QRELS, RUN, AP), InputError, "exchanged", ""),
-        (lambda: evaluate(Qrels.of(QRELS), RUN, AP), InputError, "exchanged", ""),
         (lambda: ft.compare({"a": RUN, "bad": {"a1": {"d": 1.0}}}, None, QRELS, AP), InputError, "run 'bad' … 'a1' … '1'", ""),
         (lambda: ft.compare({"a": RUN, "bad": {"1": {"x7": 1.0}}}, None, QRELS, AP), InputError, "run 'bad'", ""),
         (lambda: ft.tuning.fit_weights([TWO, {"1": {"x7": 1.0}}], TWO, AP, folds=2), InputError, "run 2", ""),

@@ -13,7 +13,6 @@ from support.errors import check_error
 
 import fontes as ft
 from fontes.core import FontesError, InputError, ParameterError, PipelineError
-from fontes.core.expression import pipeline
 from fontes.passages import RationaleDocuments, TextScorer, read_duplicates, sentence_qrels, with_rationales
 
 DOCS = [ft.Doc("spring", "A spark set the barn on fire. Rain put it out.", "Barn"), ft.Doc("blank", "", "Only a title")]
@@ -63,9 +62,7 @@ def split(**parameters: Any) -> object:
         (lambda: split(separator=""), ParameterError, "separator", "without digits"),
         (lambda: split(separator="-0"), ParameterError, "separator … '-0'", "without digits"),
         (lambda: split(separator=" "), ParameterError, "separator … ' '", "white space"),
-        (lambda: ft.Passages(words=0)(run()), ParameterError, "words", "whole number"),
         (lambda: ft.to_documents("best")(OF_PASSAGES), ParameterError, "'best'", "max, mean, sum, first"),
-        (lambda: pipeline('to_documents("best")'), ParameterError, "'best'", "max, mean, sum, first"),
         (lambda: split(tokens=3), ParameterError, "tokens", "tokenizer"),
         (lambda: split(tokenizer="x"), ParameterError, "tokenizer", "tokens"),
         (lambda: split(tokens=0, tokenizer="x"), ParameterError, "tokens", "whole number"),

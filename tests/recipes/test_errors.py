@@ -310,7 +310,6 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"documents": 3}, "documents … int", ""),
         ({"documents": []}, "no documents to run recipe tiny on", ""),
         ({"topics": "missing.tsv"}, "missing.tsv", ""),
-        ({"qrels": "missing.tsv"}, "missing.tsv", ""),
         ({"k": 0}, "k is too small", ""),
         ({"k1": -1.0}, "k1 … -1.0", "0 or more"),
         ({"prefix": "../"}, "recipe tiny: '../second'", "the name of a system"),

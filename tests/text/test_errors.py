@@ -103,7 +103,6 @@ def test_a_language_that_simplemma_does_not_have_is_named() -> None:
     ("analyzer", "library"),
     [
         ("spacy:en_core_web_sm", "spacy"),
-        ("spacy-plain:en_core_web_sm", "spacy"),
         ("nltk", "nltk"),
         ("simplemma:cs", "simplemma"),
     ],
