@@ -106,7 +106,7 @@ def test_a_build_calls_few_functions_for_500_documents(
     corpus.write_text("".join(json.dumps(doc) + "\n" for doc in docs))
     several = []
     with counted_threads():
-        for number in range(3):
+        for number in range(2):  # what the first one loads is no work of the second
             with counted() as counts:
                 ft.Index.build(corpus if in_file else docs, tmp_path / str(number), threads=1)
             several.append(counts.own)

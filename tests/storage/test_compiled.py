@@ -166,19 +166,6 @@ def test_the_first_build_on_a_machine_says_that_it_compiles(tmp_path: Any) -> No
     assert ended.stderr.splitlines() == ["Compiling the kernels, once: this takes up to a minute."]
 
 
-def test_loops_that_were_put_back_after_loading_are_still_compiled(tmp_path: Path) -> None:
-    """As a test does that replaces the loops of a module for a while."""
-    (tmp_path / "loops.py").write_text(LOOPS)
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import loops; from fontes.storage import compiled\n"
-        "before = loops.squares\n"
-        "compiled.load(); loops.squares = before\n"
-        "print(loops.squares(10), type(before._compiled).__name__)\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
-    assert (ended.stdout, ended.stderr) == ("285 CPUDispatcher\n", "")
-
-
 @pytest.mark.slow
 def test_a_change_of_a_loop_reaches_loops_of_other_modules_that_call_it_through_others(tmp_path: Path) -> None:
     """As when a checkout is updated, which writes only some files anew."""
@@ -197,34 +184,58 @@ def test_a_change_of_a_loop_reaches_loops_of_other_modules_that_call_it_through_
     assert printed == ["2\n", "21\n"]
 
 
-def test_functions_are_compiled_in_every_module_whose_loops_call_them() -> None:
-    """Or a loop whose compiled code is not on disk cannot be compiled."""
-    code = (
-        "import sys, fontes.lexical.bm25, fontes.lexical.retriever; from fontes.storage import compiled\n"
+FORKS = """
+import os, sys; sys.path.insert(0, sys.argv[1])
+import numba
+for code in sys.argv[2:]:
+    if not (child := os.fork()):
+        exec(code, {"sys": sys}); sys.stdout.flush(); os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, code
+"""
+LOADED = {
+    "loops that were put back after loading, as by a test that replaces the loops of a module, are still compiled": (
+        "import loops; from fontes.storage import compiled\n"
+        "before = loops.squares\n"
+        "compiled.load(); loops.squares = before\n"
+        "print(loops.squares(10), type(before._compiled).__name__)\n",
+        "285 CPUDispatcher",
+    ),
+    "functions are compiled in every module whose loops call them, or a loop that is not on disk cannot be compiled": (
+        "import fontes.lexical.bm25, fontes.lexical.retriever; from fontes.storage import compiled\n"
         "parts = {f.__name__: f for f, _, loop in compiled._waiting if loop is None}\n"
         "modules = [module for name, module in sys.modules.items() if name.startswith('fontes.')]\n"
-        "left = lambda: [(m.__name__, n) for m in modules for n, f in parts.items() if vars(m).get(n) is f]\n"
+        "def left(): return [(m.__name__, n) for m in modules for n, f in parts.items() if vars(m).get(n) is f]\n"
         "assert ('fontes.lexical.kernel', 'write_best') in left()\n"
-        "compiled.load(); print(left())\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (ended.stdout, ended.stderr) == ("[]\n", "")
-
-
-def test_an_interrupted_load_can_be_repeated(tmp_path: Path) -> None:
-    """As after Ctrl-C in a notebook's first search."""
-    (tmp_path / "loops.py").write_text(LOOPS)
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import loops; from fontes.storage import compiled\n"
+        "compiled.load(); print(left())\n",
+        "[]",
+    ),
+    "an interrupted load, as by Ctrl-C in a notebook's first search, can be repeated": (
+        "import loops; from fontes.storage import compiled\n"
         "working = compiled._compiled\n"
         "def interrupted(*args, **options): raise KeyboardInterrupt\n"
         "compiled._compiled = interrupted\n"
         "try: compiled.load()\n"
         "except KeyboardInterrupt: compiled._compiled = working\n"
-        "print(loops.squares(10**6), compiled.is_loaded())\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
-    assert (ended.stdout, ended.stderr) == (f"{sum(i * i for i in range(10**6))} True\n", "")
+        "print(loops.squares(10**6), compiled.is_loaded())\n",
+        f"{sum(i * i for i in range(10**6))} True",
+    ),
+    "a call with a constant compiles a function no second time": (
+        "import constant; from fontes.storage import compiled\n"
+        "compiled.load(); print(constant.squares(4), constant.square.signatures)\n",
+        "14 [(int64,)]",
+    ),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_loops_are_compiled_whatever_befalls_their_loading(tmp_path: Path) -> None:
+    """Each case is a fork of one process, in which nothing is loaded but Numba."""
+    (tmp_path / "loops.py").write_text(LOOPS)
+    (tmp_path / "constant.py").write_text(LOOPS.replace("total = 0", "total = square(0)"))
+    command = [sys.executable, "-c", FORKS, tmp_path, *(code for code, _ in LOADED.values())]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.stderr == ""
+    assert dict(zip(LOADED, ended.stdout.splitlines(), strict=True)) == {name: said for name, (_, said) in LOADED.items()}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
@@ -352,16 +363,6 @@ def test_a_user_without_a_home_searches_with_a_package_that_is_read_only(other: 
     folder = other.own / "fontes-compiled"
     assert ended.stderr == f"compiled code is cached in {folder}; NUMBA_CACHE_DIR names another folder\n"
     assert len(ended.stdout.splitlines()) >= 10
-
-
-def test_a_call_with_a_constant_compiles_a_function_no_second_time(tmp_path: Path) -> None:
-    (tmp_path / "loops.py").write_text(LOOPS.replace("total = 0", "total = square(0)"))
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import loops; from fontes.storage import compiled\n"
-        "compiled.load(); print(loops.squares(4), loops.square.signatures)\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
-    assert (ended.stdout, ended.stderr) == ("14 [(int64,)]\n", "")
 
 
 def test_a_text_is_analysed_by_the_loops_of_a_build() -> None:

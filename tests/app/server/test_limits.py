@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 import threading
@@ -296,8 +297,21 @@ def test_a_server_that_cannot_start_says_so_in_a_sentence(path: Path, tmp_path: 
         assert len(errors.splitlines()) == 1
 
 
-@pytest.mark.parametrize("logged", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_the_log_has_a_line_of_json_a_request_and_queries_only_where_asked(path: Path, logged: bool) -> None:
+@pytest.mark.parametrize("logged", [False, True])
+def test_the_log_has_a_line_of_json_a_request_and_queries_only_where_asked(
+    path: Path, caplog: pytest.LogCaptureFixture, logged: bool
+) -> None:
+    with caplog.at_level(logging.INFO, "fontes.server"), serving(path, log_queries=logged) as running:
+        running.client.get("/search?q=karst", headers={"X-Request-Id": "one"})
+    messages = [record.getMessage() for record in caplog.records if record.name == "fontes.server"]
+    (line,) = [line for line in map(json.loads, messages) if line["request"] == "one"]
+    assert (line["method"], line["path"], line["status"]) == ("GET", "/search", 200)
+    assert ("karst" in " ".join(messages)) is logged
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("logged", [False, True])
+def test_a_process_writes_its_log_to_standard_error(path: Path, logged: bool) -> None:
     with process(path, *["--log-queries"] * logged) as (running, server):
         server.client.get("/search?q=karst", headers={"X-Request-Id": "one"})
         running.terminate()
