@@ -7,18 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 from support.each import each
-from support.lexical import MODELS, TOPICS, model, tied_index
+from support.lexical import MODELS, TOPICS, model
 
 from fontes.core import Explanation, Topic
 from fontes.core.query import Group, Phrase, Term
 from fontes.index import Index
 from fontes.lexical.bm25 import VARIANTS
 from fontes.lexical.retriever import plan_of
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory) -> Index:
-    return tied_index(tmp_path_factory.mktemp("index") / "x")
 
 
 @each("parameters", MODELS)

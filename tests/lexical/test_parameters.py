@@ -6,21 +6,15 @@ import dataclasses
 
 import pytest
 from support.each import each
-from support.lexical import TOPICS, tied_index
+from support.lexical import TOPICS
 
 from fontes.core import Cut, Pipeline
 from fontes.core.expression import pipeline, tunable
 from fontes.core.parameters import parameters as parameters_of
-from fontes.index import Index
 from fontes.lexical import BM25, RM3, TFIDF, QueryLikelihood
 from fontes.lexical.bm25 import VARIANTS
 
 RANGED = (BM25, TFIDF, QueryLikelihood, RM3)
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory) -> Index:
-    return tied_index(tmp_path_factory.mktemp("index") / "x")
 
 
 def test_a_cut_is_pushed_down_into_the_retriever(index):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from support.each import each
 from support.examples import up_to
-from support.lexical import MODELS, TOPICS, model, rows, tied_index
+from support.lexical import MODELS, TOPICS, model, rows
 from support.small import small_chunks
 
 from fontes.core import Topic, Topics
@@ -20,11 +20,6 @@ from fontes.core.work import work
 from fontes.index import Index
 from fontes.lexical import direct, impacts
 from fontes.storage import threads as storage_threads
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory) -> Index:
-    return tied_index(tmp_path_factory.mktemp("index") / "x")
 
 
 @each("parameters", MODELS)

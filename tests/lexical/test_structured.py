@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from support.each import each
-from support.lexical import MODELS, TOPICS, model, rows, tied_index
+from support.lexical import MODELS, TOPICS, model, rows
 from support.naive_queries import NaiveIndex, random_query
 from support.small_collections import PROPERTY
 from support.uncompiled import uncompiled
@@ -104,11 +104,6 @@ def test_a_group_of_terms_gives_the_bytes_of_the_plain_topic(tmp_path_factory, p
     structured = stage(Topics(Topic(t.id, "", query=as_group(t)) for t in TOPICS.values()))
     assert structured.scores.tobytes() == plain.scores.tobytes()
     assert rows(structured) == rows(plain)
-
-
-@pytest.fixture(scope="module")
-def tied(tmp_path_factory) -> Index:
-    return tied_index(tmp_path_factory.mktemp("tied") / "x")
 
 
 def as_group(topic: Topic) -> Group:

@@ -5,15 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.each import each
-from support.lexical import tied_index
 
 from fontes.core import Topic
 from fontes.index import Index
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory) -> Index:
-    return tied_index(tmp_path_factory.mktemp("index") / "x")
 
 
 def test_a_negative_weight_lowers_and_a_weight_of_zero_does_nothing(index):

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from support.tiny_colbert import QUERIES, documents, plain_scores, tiny_colbert
+from support.tiny_colbert import QUERIES, documents, plain_scores
 
 import fontes as ft
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
@@ -23,11 +23,6 @@ from fontes.neural.late.colbert import ColBERT
 from fontes.neural.late.encode import encode_late
 from fontes.neural.late.store import TOKENS, TokenVectors, scores_of, stored_tokens
 from fontes.storage.artifact import drafting
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
-    return tiny_colbert(tmp_path_factory.mktemp("models") / "colbert")
 
 
 @pytest.fixture(scope="module")

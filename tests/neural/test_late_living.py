@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from support.histories import answer, fresh, segment_files
-from support.tiny_colbert import QUERIES, TEXT_WORDS, tiny_colbert
+from support.tiny_colbert import QUERIES, TEXT_WORDS
 
 import fontes as ft
 from fontes.core.errors import FontesError, ParameterError
@@ -31,11 +31,6 @@ from fontes.neural.rerank.encoders import LateReranker
 DRAW = random.Random(5)
 DOCS = [(f"d{n * 37 % 90}", " ".join(DRAW.choices(TEXT_WORDS, k=DRAW.randrange(3, 14)))) for n in range(90)]
 GONE = [doc_id for doc_id, _ in (*DOCS[10:25], DOCS[45], DOCS[89])]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
-    return tiny_colbert(tmp_path_factory.mktemp("models") / "colbert")
 
 
 PRECISIONS: list[str] = []

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 library = pytest.importorskip("sentence_transformers.multi_vector_encoder.modules")
 
-from support.tiny_colbert import QUERIES, documents, tiny_colbert  # noqa: E402
+from support.tiny_colbert import QUERIES, documents  # noqa: E402
 
 import fontes as ft  # noqa: E402
 from fontes.neural.late.colbert import ColBERT  # noqa: E402
@@ -34,11 +34,6 @@ def unit_vectors(count: int, dim: int = 8, seed: int = 0) -> np.ndarray:
 def in_order(vectors: Any) -> np.ndarray:
     rows = np.asarray(vectors)
     return rows[np.lexsort(rows.T[::-1].round(3))]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
-    return tiny_colbert(tmp_path_factory.mktemp("models") / "colbert")
 
 
 @each("factor", [1, 1.5, 2, 3, 50])

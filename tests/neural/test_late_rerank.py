@@ -10,17 +10,12 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from support.tiny_colbert import QUERIES, documents, plain_scores, tiny_colbert
+from support.tiny_colbert import QUERIES, documents, plain_scores
 
 import fontes as ft
 from fontes.app import cli
 from fontes.neural.late.colbert import ColBERT
 from fontes.neural.late.encode import encode_late
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
-    return tiny_colbert(tmp_path_factory.mktemp("models") / "colbert")
 
 
 @pytest.fixture(scope="module")

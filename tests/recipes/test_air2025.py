@@ -36,11 +36,6 @@ PUBLISHED = {  # RR@5 of participants' runs, as others computed it
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_cross_encoder(tmp_path_factory.mktemp("start"), architecture="BertModel"))
-
-
 @dataclass(frozen=True)
 class Tweets:
     """The real tweets with the judgments of two splits, apart and together, and how the recipe divides them."""

@@ -22,11 +22,6 @@ TRIED = {"k1": "0.5 1.5", "b": "0.1 0.9"}
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_cross_encoder(tmp_path_factory.mktemp("start"), architecture="BertModel"))
-
-
-@pytest.fixture(scope="module")
 def result(start: str, tmp_path_factory: pytest.TempPathFactory) -> RecipeResult:
     """The recipe with all that it can have, on 30 posts with handles."""
     docs, posts, qrels = collection()

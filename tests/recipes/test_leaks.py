@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from support.posts import air, collection
 from support.threads import one_thread as one_thread
-from support.tiny_cross_encoder import save_cross_encoder
 from support.tiny_training import no_curves as no_curves
 from typer.testing import CliRunner
 
@@ -20,11 +19,6 @@ from fontes.recipes.sides import drop_leaked
 from fontes.train import Side
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-@pytest.fixture(scope="module")
-def ready(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_cross_encoder(tmp_path_factory.mktemp("ready")))
 
 
 def sides(texts: dict[str, str]) -> tuple[RecipeTraining, Topics]:

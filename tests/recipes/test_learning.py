@@ -13,7 +13,6 @@ import pytest
 from support.posts import air, beir, collection
 from support.small import frequent_checkpoints
 from support.threads import one_thread as one_thread
-from support.tiny_cross_encoder import save_cross_encoder
 from support.tiny_training import no_curves as no_curves
 from typer.testing import CliRunner
 
@@ -26,17 +25,6 @@ from fontes.recipes.learning import RecipeTraining, Side, without_twins
 from fontes.recipes.sides import merge_duplicates
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_cross_encoder(tmp_path_factory.mktemp("start"), architecture="BertModel"))
-
-
-@pytest.fixture(scope="module")
-def ready(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A reranker that needs no training."""
-    return str(save_cross_encoder(tmp_path_factory.mktemp("ready")))
 
 
 def test_a_recipe_learns_from_four_fifths_of_the_posts_and_measures_the_others(start: str, tmp_path: Path) -> None:
