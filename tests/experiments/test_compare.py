@@ -106,9 +106,6 @@ def test_what_cannot_be_compared_is_said_in_a_sentence(index: ft.Index, tmp_path
     fails(
         ft.core.ParameterError, "unknown test 'student'; there are t, wilcoxon", {"a": GOOD}, None, QRELS, "AP", test="student"
     )
-    fails(ft.core.ParameterError, "unknown correction 'sidak'", {"a": GOOD}, None, QRELS, "AP", correction="sidak")
-    fails(ft.core.ParameterError, "corrects by itself", {"a": GOOD}, None, QRELS, "AP", test="tukey", correction="bh")
-    fails(ft.core.ParameterError, "alpha must lie between 0 and 1", {"a": GOOD}, None, QRELS, "AP", alpha=1)
     fails(ft.core.ParameterError, "seed must be a whole number", {"a": GOOD}, None, QRELS, "AP", seed=-1)
     fails(
         ft.core.ParameterError,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from support.described import FILTERS, TYPES, described
+from support.described import FILTERS, TYPES, described, passing
 from support.each import each
 from support.examples import up_to
 from support.small_collections import PROPERTY
@@ -18,12 +18,6 @@ from support.small_collections import PROPERTY
 from fontes.core import Doc, IndexFormatError, InputError, ParameterError
 from fontes.index import Index
 from fontes.index.columns import filter_of
-
-
-def passing(index: Index, where: str) -> list[str]:
-    passed = filter_of(index.state, where)
-    assert passed is not None
-    return [index.ids[i] for i in passed.docs.tolist()]
 
 
 def test_a_filter_is_read_only_whatever_the_segments_are(living, tmp_path):

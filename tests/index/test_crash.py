@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import random
 import shutil
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from support.old_and_new import NEW, OLD, leftovers, state
-from support.processes import in_a_child, small_disk
+from support.processes import full_disk, in_a_child, kill, small_disk
 from support.small import small_batches
 from support.small_collections import files
 
@@ -62,14 +61,6 @@ def at_operation(number: int, folder: Path, what: Callable[[], object], *, until
 
     sys.addaudithook(hook)
     return done
-
-
-def kill() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def full_disk() -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def interrupt() -> None:

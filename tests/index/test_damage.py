@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from support.counting_encoder import Counting, Several
 from support.counting_terms import CountingTerms
-from support.damage import forge
+from support.damage import forge, put
 from support.forged import forged_manifest
 
 from fontes.core import IndexFormatError, InputError
@@ -56,10 +56,6 @@ def swap(array: np.ndarray) -> None:
     """Two different numbers in each other's place."""
     other = int(np.flatnonzero(array != array[0])[0])
     array[[0, other]] = array[[other, 0]]
-
-
-def put(place: Any, value: int) -> Callable[[np.ndarray], object]:
-    return lambda array: array.__setitem__(place, value)
 
 
 @pytest.mark.parametrize("forged", [False, True])

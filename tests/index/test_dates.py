@@ -7,6 +7,7 @@ import shlex
 from datetime import datetime
 
 import pytest
+from support.described import passing
 from support.each import each
 
 from fontes.core import ParameterError
@@ -20,10 +21,6 @@ NOON = date_of("2020-12-25T12:00:00Z")
 def built(path, *values, **options):
     docs = [{"id": f"d{number}", "text": "a cat sat", "when": value} for number, value in enumerate(values)]
     return Index.build(docs, path, **options)
-
-
-def passing(index, where):
-    return [index.ids[doc] for doc in filter_of(index.state, where).docs.tolist()]
 
 
 @each(

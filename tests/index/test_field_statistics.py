@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from support.damage import forge
+from support.damage import forge, put
 from support.each import each
 from support.examples import up_to
 from support.forged import forged_manifest
@@ -206,10 +206,6 @@ def changed(path: Path, name: str, change: Callable[[Any], object]) -> Path:
     np.save(file, array)
     forge(path, file)
     return file
-
-
-def put(place: Any, value: int) -> Callable[[Any], object]:
-    return lambda array: array.__setitem__(place, value)
 
 
 @each(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import signal
@@ -24,7 +23,7 @@ from support.counting_encoder import (
     small_blocks as small_blocks,
     vector_files,
 )
-from support.processes import in_a_child, small_disk
+from support.processes import full_disk, in_a_child, kill, small_disk
 from support.small import blocks_of
 
 from fontes.core import FontesError, ParameterError
@@ -55,14 +54,6 @@ def at_operation(number: int, folder: Path, what: Callable[[], object]) -> list[
     sys.addaudithook(hook)
     os.fsync = lambda file: step()  # type: ignore[assignment]
     return done
-
-
-def kill() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def full_disk() -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.parametrize("step", [23, pytest.param(3, marks=pytest.mark.slow)], ids=["some", "many"])

@@ -208,6 +208,11 @@ WAYS: dict[str, Callable[[bytes, Any, dict[str, bytes], str], bytes | None]] = {
 }
 
 
+def put(place: Any, value: int) -> Callable[[Any], object]:
+    """Puts a value into a place of an array."""
+    return lambda array: array.__setitem__(place, value)
+
+
 def forge(folder: Path, file: Path) -> None:
     """Makes the metadata fit a file that was changed, as a stranger can."""
     from support.forged import digest, forged_artifact, forged_manifest

@@ -129,3 +129,10 @@ def same(searched: Run, every: Run, index: Index, where: str, k: int) -> bool:
     expected = every.keep(passed.mask[every.codes]).top(k)
     arrays = [(run.bounds.tobytes(), run.codes.tobytes(), run.scores.tobytes()) for run in (searched, expected)]
     return arrays[0] == arrays[1]
+
+
+def passing(index: Index, where: str) -> list[str]:
+    """The ids of the documents that pass a filter."""
+    passed = filter_of(index.state, where)
+    assert passed is not None
+    return [index.ids[place] for place in passed.docs.tolist()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -33,6 +34,16 @@ def in_a_child(work: Callable[[], object]) -> int:
             os._exit(5)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)
+
+
+def kill() -> None:
+    """Kills this process."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def full_disk() -> None:
+    """Raises what a full disk does."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 # As Python's audit hooks name them; the last is how folders that change places are looked up.

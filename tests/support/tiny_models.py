@@ -108,3 +108,10 @@ def text(words: int, seed: int = 0) -> str:
 
 def docs(*lengths: int) -> list[Doc]:
     return [Doc(f"d{i}", text(length, i)) for i, length in enumerate(lengths)]
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    """The tensors of a model in a folder."""
+    from safetensors.torch import load_file
+
+    return dict(load_file(folder / "model.safetensors"))

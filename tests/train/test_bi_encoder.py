@@ -18,6 +18,7 @@ from support.each import each
 from support.graded import WordGrades, agreement
 from support.paired_words import ASKED, FILLED, KINDS, MEANT, SETTINGS, examples, one_thread, start  # noqa: F401
 from support.small import frequent_checkpoints
+from support.tiny_models import weights
 
 import fontes as ft
 from fontes import ChunkedEncoder, Doc, SentenceEncoder
@@ -42,12 +43,6 @@ pytest.importorskip("datasets")
 from fontes.train import dual_encoder  # noqa: E402
 
 QUICK = SETTINGS.with_(epochs=1, held_out=0.0)
-
-
-def weights(folder: Path) -> dict[str, Any]:
-    from safetensors.torch import load_file
-
-    return dict(load_file(folder / "model.safetensors"))
 
 
 def search(encoder: Any, on: Examples) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.tiny_models import weights
 from support.tiny_training import WORDS, candidates, examples, no_curves, one_thread
 from typer.testing import CliRunner
 
@@ -43,12 +44,6 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def texts() -> list[tuple[str, str, bool]]:
     return [(e.query, p.text, p is e.positive) for e in DATA for p in (e.positive, *e.negatives)]
-
-
-def weights(folder: Path) -> dict[str, Any]:
-    from safetensors.torch import load_file
-
-    return dict(load_file(folder / "model.safetensors"))
 
 
 def test_a_row_is_the_prompt_of_the_stage_with_the_word_and_the_end_as_labels(start: Path) -> None:

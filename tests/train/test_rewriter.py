@@ -7,10 +7,10 @@ import os
 import random
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.threads import one_thread as one_thread
+from support.tiny_models import weights
 from support.tiny_training import no_curves as no_curves
 from typer.testing import CliRunner
 
@@ -58,12 +58,6 @@ def conversations(number: int = 4, length: int = 3) -> Topics:
             turns = (*turns, Turn(said, manual=f"{subject} {text}", answer=generator.choice(WORDS)))
             topics.append(Topic(f"c{c}_{n}", said, turns=turns))
     return Topics(topics)
-
-
-def weights(folder: Path) -> dict[str, Any]:
-    from safetensors.torch import load_file
-
-    return dict(load_file(folder / "model.safetensors"))
 
 
 def test_the_model_reads_what_the_stage_reads_and_writes_the_manual_rewrite(start: Path) -> None:

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
+from support.agents import connected
 
 import fontes as ft
 from fontes.app.agents.budget import MORE_TOKENS, Answer, cut, fit, shortened, tokens_of, tokens_of_values
 from fontes.app.agents.calls import Tools
 from fontes.app.agents.log import CallLog, read_log
 from fontes.app.agents.near_duplicates import groups_of
+from fontes.app.agents.protocol import SESSION
 from fontes.app.agents.replay import replay
 from fontes.app.agents.report import report_of
 from fontes.app.agents.sessions import weak_qrels
@@ -124,13 +127,9 @@ def test_a_cancelled_call_costs_no_tokens(tmp_path: Path) -> None:
 def test_a_call_that_its_client_leaves_is_logged_once_as_cancelled(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mcp import Client
-
-    from fontes.app.agents.protocol import Protocol
-
     log = CallLog(tmp_path)
 
-    async def leave() -> None:
+    async def leave(client: Client) -> None:
         begun = asyncio.Event()
 
         async def slow(name: str, arguments: Any, session: str | None) -> Answer:
@@ -139,31 +138,25 @@ def test_a_call_that_its_client_leaves_is_logged_once_as_cancelled(
             return Answer("late")
 
         monkeypatch.setattr(tools, "call", slow)
-        async with Client(Protocol(tools, log, "mine").server()) as client:
-            call = asyncio.create_task(client.call_tool("search", {"query": "cannery"}))
-            await begun.wait()
-            call.cancel()
-            await asyncio.gather(call, return_exceptions=True)
+        call = asyncio.create_task(client.call_tool("search", {"query": "cannery"}))
+        await begun.wait()
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
 
-    asyncio.run(leave())
+    connected(tools, leave, log, "mine")
     log.close()
     ((call,),) = (session.calls for session in read_log(tmp_path))
     assert (call.session, call.tool, call.arguments, call.error) == ("mine", "search", {"query": "cannery"}, "cancelled")
 
 
 def test_the_name_of_a_session_is_short_and_not_blank(tools: Tools, tmp_path: Path) -> None:
-    from mcp import Client
-
-    from fontes.app.agents.protocol import SESSION, Protocol
-
     log = CallLog(tmp_path)
 
-    async def calls() -> None:
-        async with Client(Protocol(tools, log, "mine").server()) as client:
-            for name in ("  ", " own ", "n" * 300):
-                await client.call_tool("read", {"id": "nope"}, meta={SESSION: name})
+    async def calls(client: Client) -> None:
+        for name in ("  ", " own ", "n" * 300):
+            await client.call_tool("read", {"id": "nope"}, meta={SESSION: name})
 
-    asyncio.run(calls())
+    connected(tools, calls, log, "mine")
     log.close()
     assert [session.id for session in read_log(tmp_path)] == ["mine", "own", "n" * 100]
 

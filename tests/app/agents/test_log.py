@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
+from support.agents import connected
 
 from fontes import Qrels, Topics
 from fontes.app.agents.budget import Answer
 from fontes.app.agents.log import CallLog, read_log
+from fontes.app.agents.protocol import SESSION
 from fontes.app.agents.report import _repeats, report_of
 from fontes.app.agents.sessions import cited_ids, export, read_answers, shown_run, topics_of_log, weak_qrels
 from fontes.core import FontesError, InputError
@@ -365,19 +368,14 @@ def test_a_run_of_what_was_shown_joins_the_pools_of_judges(log: Any, folder: Pat
 
 
 def test_every_call_of_a_connection_is_in_its_log(tools: Any, tmp_path: Path) -> None:
-    from mcp import Client
-
-    from fontes.app.agents.protocol import SESSION, Protocol
-
     log = CallLog(tmp_path)
 
-    async def calls() -> None:
-        async with Client(Protocol(tools, log, "mine").server()) as client:
-            await client.call_tool("search", {"query": "cannery", "k": 2})
-            await client.call_tool("read", {"id": "nope"})
-            await client.call_tool("read", {"id": "h150"}, meta={SESSION: "named"})
+    async def calls(client: Client) -> None:
+        await client.call_tool("search", {"query": "cannery", "k": 2})
+        await client.call_tool("read", {"id": "nope"})
+        await client.call_tool("read", {"id": "h150"}, meta={SESSION: "named"})
 
-    asyncio.run(calls())
+    connected(tools, calls, log, "mine")
     log.close()
     mine, named = read_log(tmp_path)
     assert [(call.tool, len(call.documents), bool(call.error)) for call in mine.calls] == [
@@ -393,21 +391,16 @@ def test_every_call_of_a_connection_is_in_its_log(tools: Any, tmp_path: Path) ->
 def test_a_call_whose_log_cannot_be_written_is_not_answered(
     tools: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mcp import Client
-
-    from fontes.app.agents.protocol import Protocol
-
     log = CallLog(tmp_path)
 
     def full(*arguments: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    async def call() -> Any:
-        async with Client(Protocol(tools, log).server()) as client:
-            monkeypatch.setattr(log, "write", full)
-            return await client.call_tool("read", {"id": "h150"})
+    async def call(client: Client) -> Any:
+        monkeypatch.setattr(log, "write", full)
+        return await client.call_tool("read", {"id": "h150"})
 
-    answer = asyncio.run(call())
+    answer = connected(tools, call, log)
     assert (answer.is_error, answer.content[0].text) == (
         *(True,),
         "no answer, since its log cannot be written (No space left on device): tell the owner",

@@ -15,6 +15,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
+from support.agents import connected
 from support.each import each
 from typer.main import get_command
 
@@ -23,16 +24,6 @@ from fontes.app.agents.protocol import Protocol, check_key, id_in
 from fontes.app.agents.skill import FILES
 from fontes.app.agents.tools import TOOLS
 from fontes.app.server.settings import ServerSettings
-
-
-def connected(tools: Any, use: Any, **options: Any) -> Any:
-    """What a function of a connected client returns."""
-
-    async def run() -> Any:
-        async with Client(Protocol(tools).server(), **options) as client:
-            return await use(client)
-
-    return asyncio.run(run())
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

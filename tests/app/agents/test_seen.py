@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from support.agents import connected
 
 import fontes as ft
 from fontes.app.agents.budget import tokens_of
 from fontes.app.agents.calls import ALL_SHOWN, Tools
 from fontes.app.agents.log import CallLog, read_log
-from fontes.app.agents.protocol import Protocol
 from fontes.app.agents.shown import MAX_DOCUMENTS, MAX_SESSIONS, ShownDocuments
 from fontes.app.server.service import Service
 from fontes.app.server.settings import ServerSettings
@@ -33,14 +33,6 @@ def fresh(folder: Path) -> Iterator[Tools]:
     )
     yield Tools(service)
     service.close()
-
-
-def used(tools: Tools, use: Any, log: CallLog | None = None) -> Any:
-    async def run() -> Any:
-        async with Client(Protocol(tools, log).server()) as client:
-            return await use(client)
-
-    return asyncio.run(run())
 
 
 async def search(client: Client, query: str = QUERY, session: str = "", **arguments: Any) -> Any:
@@ -63,7 +55,7 @@ def test_what_a_session_has_shown_is_left_out_and_the_list_filled_to_k(fresh: To
         answers = [await search(client, k=4)]
         return answers + [await search(client, k=4, seen="drop") for _ in range(3)]
 
-    first, *others = used(fresh, use)
+    first, *others = connected(fresh, use)
     ranked = ranking(folder)
     assert ids(first) == ranked[:4]
     assert [ids(answer) for answer in others] == [ranked[4:8], ranked[8:12], ranked[12:16]]
@@ -81,7 +73,7 @@ def test_what_does_not_fit_the_budget_is_not_shown_and_comes_next(fresh: Tools, 
             shown += ids(answer)
         return shown
 
-    shown = used(fresh, use)
+    shown = connected(fresh, use)
     assert shown == ranking(folder)[: len(shown)]
 
 
@@ -94,7 +86,7 @@ def test_after_all_that_match_nothing_is_left(fresh: Tools, folder: Path) -> Non
             shown += ids(answer)
         return shown, answer
 
-    shown, answer = used(fresh, use)
+    shown, answer = connected(fresh, use)
     assert shown == matching
     assert (answer["hint"], answer["left_out"]) == (ALL_SHOWN.format(len(matching)), len(matching))
     assert "more" not in answer
@@ -105,7 +97,7 @@ def test_a_filter_holds_for_what_fills_the_list(fresh: Tools) -> None:
         where = "section == 'news'"
         return [await search(client, k=3, where=where, seen="drop") for _ in range(2)]
 
-    first, second = used(fresh, use)
+    first, second = connected(fresh, use)
     assert {hit["metadata"]["section"] for answer in (first, second) for hit in answer["hits"]} == {"news"}
     assert len(ids(second)) == 3
     assert not set(ids(first)) & set(ids(second))
@@ -118,7 +110,7 @@ def test_demoted_documents_come_last_without_snippets_and_the_page_stays(fresh: 
         await client.call_tool("read", {"id": ranked[1]})
         return await search(client, k=3), await search(client, k=5, seen="demote"), await search(client, k=5, seen="demote")
 
-    plain, demoted, again = used(fresh, use)
+    plain, demoted, again = connected(fresh, use)
     assert ids(plain) == ranked[:3]  # keep is the default
     assert ids(demoted) == [*ranked[3:5], *ranked[:3]]
     assert [hit["rank"] for hit in demoted["hits"]] == [4, 5, 1, 2, 3]
@@ -139,7 +131,7 @@ def test_answers_of_all_tools_count_and_those_of_other_sessions_and_indexes_do_n
         await client.call_tool("read", {"id": "long", "index": "ferries"}, meta=meta)
         return [ids(await search(client, session=session, k=2, seen="drop")) for session in ("a", "b", "")]
 
-    assert used(fresh, use) == [ranked[2:4], ranked[:2], ranked[:2]]
+    assert connected(fresh, use) == [ranked[2:4], ranked[:2], ranked[:2]]
 
 
 def test_sessions_at_once_have_their_own_documents(fresh: Tools, folder: Path) -> None:
@@ -149,7 +141,7 @@ def test_sessions_at_once_have_their_own_documents(fresh: Tools, folder: Path) -
 
         return await asyncio.gather(*(one(f"s{number}") for number in range(8)))
 
-    assert used(fresh, use) == [ranking(folder)[:9]] * 8
+    assert connected(fresh, use) == [ranking(folder)[:9]] * 8
 
 
 def test_a_restart_forgets(folder: Path) -> None:
@@ -158,12 +150,12 @@ def test_a_restart_forgets(folder: Path) -> None:
 
     for _ in range(2):
         service = Service([folder / "harbour.index"], ServerSettings(seconds=300))
-        assert used(Tools(service), use) == ranking(folder)[:3]
+        assert connected(Tools(service), use) == ranking(folder)[:3]
         service.close()
 
 
 @pytest.mark.parametrize("seen", ["drop", "demote"])
-def test_without_a_session_of_its_own_a_caller_is_refused(fresh: Tools, seen: str) -> None:
+def test_without_a_session_of_its_own_a_caller_is_refconnected(fresh: Tools, seen: str) -> None:
     answer = asyncio.run(fresh.call("search", {"query": QUERY, "seen": seen}))
     assert answer.is_error
     assert answer.text.startswith(f"seen='{seen}' needs a session, and this connection has none: leave seen out;")
@@ -202,7 +194,7 @@ def test_reasoning_is_read_by_a_pipeline_that_asks_for_it(fresh: Tools) -> None:
             )
         ]
 
-    plain, without, unread, read, blank = used(fresh, use)
+    plain, without, unread, read, blank = connected(fresh, use)
     assert plain == without == unread == blank
     assert set(plain) < set(read)  # "ferries" is found too
     explained = [
@@ -220,7 +212,7 @@ def test_the_log_keeps_reasoning_and_seen(fresh: Tools, tmp_path: Path) -> None:
     async def use(client: Client) -> Any:
         await search(client, reasoning="why\ndid it burn?", seen="drop", k=2)
 
-    used(fresh, use, log)
+    connected(fresh, use, log)
     log.close()
     (call,) = read_log(tmp_path)[0].calls
     assert call.arguments == {"query": QUERY, "reasoning": "why\ndid it burn?", "seen": "drop", "k": 2}
@@ -236,7 +228,7 @@ def test_an_answer_that_cannot_be_logged_is_not_shown(fresh: Tools, folder: Path
             assert "its log cannot be written" in await search(client, k=2)
         return ids(await search(client, k=2, seen="drop"))
 
-    assert used(fresh, use, log) == ranking(folder)[:2]
+    assert connected(fresh, use, log) == ranking(folder)[:2]
     log.close()
 
 

@@ -8,9 +8,15 @@ from typing import Any
 
 import pytest
 from support.odd_documents import PIPELINES, odd
-from support.serving import Running, serving
+from support.serving import Running, serving, springs
 
 import fontes as ft
+
+
+@pytest.fixture(scope="session")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of a few documents, which is only read."""
+    return springs(tmp_path_factory.mktemp("server"))
 
 
 @pytest.fixture(scope="session")

@@ -31,11 +31,6 @@ SITE = "https://app.example.org"
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return springs(tmp_path_factory.mktemp("server"))
-
-
-@pytest.fixture(scope="module")
 def plain(path: Path) -> Iterator[Running]:
     with serving(path) as running:
         yield running

@@ -34,11 +34,6 @@ PIPELINES = {"bm25": "bm25()", "best": "bm25() % 4 >> mmr()", "mixed": "0.3 * tf
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return springs(tmp_path_factory.mktemp("client"))
-
-
-@pytest.fixture(scope="module")
 def server(path: Path) -> Iterator[Running]:
     with serving(path, pipelines=PIPELINES, batch=2, key="a key of many letters") as running:
         yield running

@@ -11,14 +11,9 @@ from pathlib import Path
 
 import pytest
 from support.each import each
-from support.serving import Running, serving, springs
+from support.serving import Running, serving
 
 GET = b"GET /search?q=water HTTP/1.1\r\nHost: localhost\r\n\r\n"
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return springs(tmp_path_factory.mktemp("server"))
 
 
 @pytest.fixture(scope="module")

@@ -25,11 +25,6 @@ WITH_TOKEN = {"Authorization": f"Bearer {TOKEN}"}
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return springs(tmp_path_factory.mktemp("server"))
-
-
-@pytest.fixture(scope="module")
 def server(path: Path):
     with serving(path, query=100, k=20, batch=3, body=2000) as running:
         yield running

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.each import each
-from support.serving import DOCS, Running, serving, springs
+from support.serving import DOCS, Running, serving
 
 from fontes import Doc, Index, Topic
 from fontes.app.server.application import application
@@ -29,11 +29,6 @@ PIPELINES = {
     "two words": "0.5 * bm25() + 0.5 * tfidf()",
     "language": "query() >> bm25()",
 }
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return springs(tmp_path_factory.mktemp("server"))
 
 
 @pytest.fixture(scope="module")
