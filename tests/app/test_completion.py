@@ -12,11 +12,9 @@ from fontes.app.command_line import command_line
 DOCS = [{"id": "a", "text": "a fire", "year": 2016, "kind": "news"}]
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    Index.build(DOCS, tmp_path / "fire.index")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Index.build(DOCS, tmp_path_factory.mktemp("completion") / "fire.index").path.parent
 
 
 def completions(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, typed: str) -> list[str]:
@@ -50,4 +48,5 @@ def completions(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 def test_a_shell_completes_values(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, typed: str, offered: list[str]
 ) -> None:
+    monkeypatch.chdir(folder)
     assert completions(capsys, monkeypatch, typed) == offered

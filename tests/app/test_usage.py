@@ -19,9 +19,14 @@ STORIES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory):
+    return ft.Index.build(STORIES, tmp_path_factory.mktemp("usage") / "harbour.index").path
+
+
 @pytest.fixture
-def harbour(tmp_path, monkeypatch):
-    ft.Index.build(STORIES, tmp_path / "harbour.index")
+def harbour(stories, tmp_path, monkeypatch):
+    shutil.copytree(stories, tmp_path / "harbour.index")
     monkeypatch.chdir(tmp_path)
     return "harbour.index"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import re
@@ -33,6 +34,7 @@ def test_superscripts_name_the_systems_that_are_significantly_worse(shared: Path
     assert report.best(ft.RR @ 5) == {"dev.leon_predictions_SciBERT_TOP10"}
 
 
+@functools.cache
 def of_checkthat(shared: Path, split: str, **options: Any) -> ft.comparison.Report:
     folder = shared / "checkthat25_4b"
     return ft.compare(

@@ -55,6 +55,16 @@ def test_a_pipeline_says_which_retriever_limits_it(many, index):
     assert len((0.5 * index.bm25()).search("red", 10**9)) == 2
 
 
+@pytest.fixture(scope="module", params=[1, 2])
+def fruit(request, tmp_path_factory):
+    docs = [{"id": f"d{n}", "text": f"red {n % 7} plum{n % 3} cherry{n % 5}", "year": n % 4} for n in range(60)]
+    path = tmp_path_factory.mktemp("fruit") / "some.index"
+    index = ft.Index.build(docs[request.param - 1 :], path, positions=True, threads=1)
+    if request.param == 2:
+        index.add(docs[:1])
+    return index
+
+
 @each(
     "pipeline",
     [
@@ -67,13 +77,8 @@ def test_a_pipeline_says_which_retriever_limits_it(many, index):
         "bm25() >> sort('year') >> rm3(fb_docs=3) >> bm25()",
     ],
 )
-@each("segments", [1, 2])
-def test_a_pipeline_finds_for_one_query_what_its_run_has(tmp_path, pipeline, segments):
-    docs = [{"id": f"d{n}", "text": f"red {n % 7} plum{n % 3} cherry{n % 5}", "year": n % 4} for n in range(60)]
-    index = ft.Index.build(docs[segments - 1 :], tmp_path / "some.index", positions=True, threads=1)
-    if segments == 2:
-        index.add(docs[:1])
-    stage = ft.pipeline(pipeline, index)
+def test_a_pipeline_finds_for_one_query_what_its_run_has(fruit, pipeline):
+    stage = ft.pipeline(pipeline, fruit)
     for query in ("plum1 cherry2", "+plum1 -cherry2", '+"plum1 cherry2" red', "nowhere", ""):
         run = stage(ft.Topics.of({"1": query}))["1"]
         ranking = stage.search(query, 1_000)

@@ -224,10 +224,10 @@ RANX: dict[tuple[str, str | None], dict[str, float]] = {
 }
 
 
-@each(("method", "normalize"), RANX)
-def test_real_runs_fuse_as_ranx_fuses_them(method: str, normalize: str | None, shared: Path) -> None:
+def test_real_runs_fuse_as_ranx_fuses_them(shared: Path) -> None:
     runs = [read_run(path) for path in sorted((shared / "checkthat25_4b" / "runs").glob("dev.*"))]
-    weights = [0.5, 0.2, 0.2, 0.1] if method == "wsum" else None
-    fused = fuse(*runs, method=method, normalize=normalize, weights=weights)
-    got = fused.to_dict()["dev:16"]
-    assert {doc: got[doc] for doc in RANX[method, normalize]} == pytest.approx(RANX[method, normalize], rel=1e-6)
+    for (method, normalize), of_ranx in RANX.items():
+        weights = [0.5, 0.2, 0.2, 0.1] if method == "wsum" else None
+        fused = fuse(*runs, method=method, normalize=normalize, weights=weights)
+        got = {hit.id: hit.score for hit in fused["dev:16"]}
+        assert {doc: got[doc] for doc in of_ranx} == pytest.approx(of_ranx, rel=1e-6), (method, normalize)
