@@ -64,22 +64,14 @@ MISSED = {f"t{n}": 1 for n in range(9)}
         (lambda: pipeline("cut(3, recall=0.9)"), ParameterError, "cut", "one of k, recall, precision and complete"),
         (lambda: pipeline("cut(recall=9)"), ParameterError, "cut: recall … not 9", "between 0 and 1"),
         (lambda: Calibrated(3).check(), ParameterError, "calibrated: model … not 3", "the folder of a calibration"),
-        (
-            lambda: ft.fuse({"1": {"a": 1.5}}, {"1": {"a": 0.5}}, method="logodds"),
-            InputError,
-            "logodds",
-            "probabilities",
-        ),
+        (lambda: ft.fuse({"1": {"a": 1.5}}, {"1": {"a": 0.5}}, method="logodds"), InputError, "logodds", "probabilities"),
     ],
 )
 def test_promises_scores_and_parameters(call: Callable[[], object], error: type[FontesError], names: str, remedy: str) -> None:
     check_error(call, error, names, remedy)
 
 
-@each(
-    ("kind", "level", "least"),
-    [("recall", 0.9, 9), ("recall", 0.95, 19), ("answerable", 0.9, 9), ("precision", 0.9, 22)],
-)
+@each(("kind", "level", "least"), [("recall", 0.9, 9), ("recall", 0.95, 19), ("answerable", 0.9, 9), ("precision", 0.9, 22)])
 def test_the_smallest_number_of_topics_is_named(kind: str, level: float, least: int) -> None:
     assert least_units(kind, level) == least
     few = held_out({f"t{n}": [(0.9 + n / 1000, True)] for n in range(least - 1)})
@@ -108,24 +100,13 @@ FOR = "trained for bm25(k1=0.9, b=0.4) % 40, not for"
             "abstain() comes after a decision",
             "one abstain, then one promised cut",
         ),
-        (
-            'bm25() % 40 >> calibrated("F") >> abstain(0.2) >> abstain()',
-            PipelineError,
-            "abstain() comes after a decision",
-            "",
-        ),
+        ('bm25() % 40 >> calibrated("F") >> abstain(0.2) >> abstain()', PipelineError, "abstain() comes after a decision", ""),
         ('bm25() % 40 >> calibrated("F") >> cut(recall=0.99)', ParameterError, "recall=0.99", "99 can"),
         ('bm25() >> calibrated("none")', InputError, "no calibration at none", "train one: fontes train calibration"),
     ],
 )
 def test_pipelines_are_refused_before_any_search(
-    index: Index,
-    folder: Path,
-    text: str,
-    error: type[FontesError],
-    names: str,
-    remedy: str,
-    monkeypatch: pytest.MonkeyPatch,
+    index: Index, folder: Path, text: str, error: type[FontesError], names: str, remedy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(index.bm25()), "apply", lambda *_: pytest.fail("it searched"))
     check_error(lambda: pipeline(text.replace('"F"', f'"{folder}"'), index)(["spring"]), error, names, remedy)

@@ -108,12 +108,7 @@ def words(text: str) -> list[tuple[str, str, int]]:
         # sentences, keyphrases
         (lambda: ft.causal.relevant_part("Storms.", "guess"), ParameterError, "'guess'", "rules, nupunkt and spacy:MODEL"),
         (lambda: causal_pairs("It rained.", sentences="guess"), ParameterError, "'guess'", "rules, nupunkt and spacy:MODEL"),
-        (
-            lambda: TopicRank(words).keyphrases(MANY),
-            InputError,
-            "10,001 candidates",
-            "",
-        ),
+        (lambda: TopicRank(words).keyphrases(MANY), InputError, "10,001 candidates", ""),
         (lambda: ranked(similarity=0), ParameterError, "similarity … 0", ""),
         (lambda: ranked(similarity=1.5), ParameterError, "similarity … 1.5", ""),
         (lambda: ranked(damping=1), ParameterError, "damping … 1", ""),

@@ -162,12 +162,7 @@ def test_a_parameter_or_field_at_fault_is_named(index: Index, call: Of, names: s
         (lambda index: Run.of({"q": {"d1": 1.0}}).facets("lang"), InputError, "the run has no documents", ""),
         (lambda index: plan_of(index.mmr(), "w1"), PipelineError, "lexical retrievers", "bm25"),
         *((weighted(w), InputError, "topic 't2', term 'w2'", "") for w in (NAN, INF, -INF, np.float32("nan"), "a", None)),
-        (
-            lambda index: index.bm25()(Topic("t", "", weights={"w1": 1e308, "w2": -1e308})),
-            FontesError,
-            "topic 't'",
-            "",
-        ),
+        (lambda index: index.bm25()(Topic("t", "", weights={"w1": 1e308, "w2": -1e308})), FontesError, "topic 't'", ""),
         (queried(Term("a", weight=NAN)), InputError, "topic '1': the weight nan", "finite"),
         (queried(Term("a", weight=1e31)), InputError, "topic '1': the weight of 'a'", "1e+30"),
         (queried("a"), InputError, "topic '1': 'a'", "clause"),

@@ -227,10 +227,7 @@ def test_many_equal_scores_are_told_apart_by_the_ids_alone(collection: Collectio
         assert results(equal, bags, k) == [plain(equal, bag, k) for bag in bags]
 
 
-@each(
-    ("high", "thresholds"),
-    [(0, True), (2 * WINDOW, True), (WINDOW + 640, True), (0, False)],
-)
+@each(("high", "thresholds"), [(0, True), (2 * WINDOW, True), (WINDOW + 640, True), (0, False)])
 @each("k", [10, 100])
 def test_what_cannot_be_among_the_best_by_its_bounds_is_not_looked_at(k: int, high: int, thresholds: bool) -> None:
     """Weights that grow after the bounds are made would be seen if they were looked at."""

@@ -178,10 +178,7 @@ def test_conjunctions_in_the_compiled_loop_are_those_of_plain_sums(index, k, neg
     assert found
 
 
-@each(
-    "parameters",
-    [{}, {"lengths": "lucene"}, {"phrase_idf": "sum"}, {"k3": 2.0}, *({"variant": name} for name in VARIANTS)],
-)
+@each("parameters", [{}, {"lengths": "lucene"}, {"phrase_idf": "sum"}, {"k3": 2.0}, *({"variant": name} for name in VARIANTS)])
 def test_a_phrase_in_the_compiled_loop_has_the_scores_of_numpy(tmp_path, parameters):
     texts, _ = collection()
     docs = [(f"d{n:02}", " ".join(text)) for n, text in enumerate(texts)]

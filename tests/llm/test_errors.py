@@ -64,12 +64,7 @@ def searched(text: str, folder: Path) -> object:
         (lambda p: Model("m", service="../x").check(), ParameterError, "'../x'", "small letters"),
         (lambda p: Model("local:m", parameters={"top_p": 1}).check(), ParameterError, "service and parameters", "at a service"),
         (lambda p: tokens(0), ParameterError, "tokens … 0", "from 1 up"),
-        (
-            lambda p: answer_scores(ft.Topics.of("x"), references={"1": ["x"]}),
-            InputError,
-            "topic '1' carries no answer",
-            "",
-        ),
+        (lambda p: answer_scores(ft.Topics.of("x"), references={"1": ["x"]}), InputError, "topic '1' carries no answer", ""),
         # prompts
         *(
             (lambda p, c=content: Prompt.of(written(p / "own.md", c), "passage", "query"), InputError, f"own.md … {names}", r)

@@ -8,19 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fontes.measures import (
-    ERR,
-    Accuracy,
-    Compat,
-    Judged,
-    NumRelRet,
-    NumRet,
-    SetP,
-    SetRelP,
-    evaluate,
-    infAP,
-    nDCG,
-)
+from fontes.measures import ERR, Accuracy, Compat, Judged, NumRelRet, NumRet, SetP, SetRelP, evaluate, infAP, nDCG
 
 STORED = json.loads((Path(__file__).parent / "ir_measures.json").read_text())
 ROUNDED = ("ERR", "nDCG(dcg")  # gdeval prints five decimals

@@ -15,16 +15,7 @@ pytest.importorskip("sentence_transformers")
 import torch
 from sentence_transformers.sentence_transformer import modules as parts
 from support.runtimes import by_sentence_transformers
-from support.saved_models import (
-    WIDTH,
-    change,
-    decoder,
-    head,
-    save_modules,
-    save_pairs,
-    sentence_transformers,
-    transformer,
-)
+from support.saved_models import WIDTH, change, decoder, head, save_modules, save_pairs, sentence_transformers, transformer
 from support.static_models import WORDS as STATIC_WORDS, table, words
 from support.tiny_models import text
 

@@ -187,7 +187,7 @@ def test_damaged_weights_are_an_error_that_says_what_to_do_and_the_index_still_w
     assert len(index.splade(CountingTerms()).search("w1")) > 0
 
 
-def test_forged_weights_are_refused_before_the_search_reads_them(tmp_path, plain):
+def test_forged_weights_and_those_of_a_newer_format_are_refused_before_the_search_reads_them(tmp_path, plain):
     path = copied(plain, tmp_path)
     Index.open(path).encode(CountingTerms())
     folder = next(path.glob("segment-*/sparse-*"))
@@ -206,12 +206,6 @@ def test_forged_weights_are_refused_before_the_search_reads_them(tmp_path, plain
         Index.open(path).splade(CountingTerms())({"1": " ".join(f"w{n}" for n in range(20))})
     with pytest.raises(IndexFormatError, match="do not fit"):
         Index.open(path).check(deep=True)
-
-
-def test_weights_of_a_newer_format_are_an_error(tmp_path, plain):
-    path = copied(plain, tmp_path)
-    Index.open(path).encode(CountingTerms())
-    folder = next(path.glob("segment-*/sparse-*"))
     seal(folder, replace(weights.KIND, version=2), {"encoder": "of tomorrow"}, "*.npy")
     with pytest.raises(IndexFormatError, match="weights of terms of the format 2, newer than the 1"):
         Index.open(path).splade(CountingTerms()).search("w1")

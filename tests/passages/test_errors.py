@@ -67,12 +67,7 @@ def split(**parameters: Any) -> object:
         (lambda: split(tokenizer="x"), ParameterError, "tokenizer", "tokens"),
         (lambda: split(tokens=0, tokenizer="x"), ParameterError, "tokens", "whole number"),
         (lambda: split(tokens=3, tokenizer="x", words=3), ParameterError, "words … tokens", ""),
-        (
-            lambda: split(tokens=3, tokenizer="x", sentences="rules", max_words=3),
-            ParameterError,
-            "words … tokens",
-            "",
-        ),
+        (lambda: split(tokens=3, tokenizer="x", sentences="rules", max_words=3), ParameterError, "words … tokens", ""),
         (lambda: split(tokens=3, tokenizer="x", stride=4), ParameterError, "stride of 4 … passages of 3", ""),
         (lambda: split(tokens=3, tokenizer="x", sentences="rules", stride=3), ParameterError, "sentences", ""),
         (lambda: ft.Passages(tokens=3, tokenizer="/nowhere").check_needs(), InputError, "tokenizer … '/nowhere'", ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ BASELINES = ["org_convdr", "org_convdr_bert", "org_manual_ance", "org_manual_anc
 WITHOUT_CUT_IDS = [94, 94, 101, 101, 131]
 
 
+@functools.cache
 def baseline(shared: Path, name: str) -> tuple[ft.Run, ft.Run]:
     """The organisers' run of passages, and the run of documents that they made of it."""
     folder = shared / "cast2021" / "baselines"

@@ -160,18 +160,8 @@ ALL = JUDGMENTS
             "'learn' is not a file … collection",
             "the splits dev, test, train",
         ),
-        (
-            lambda p: p.air(REST, train=REST, leaks="keep"),
-            ParameterError,
-            "leaks … not 'keep'",
-            "error or drop",
-        ),
-        (
-            lambda p: p.air(ALL, runs={"theirs": {"x": {"d1": 1.0}}}),
-            InputError,
-            "run theirs … 'x'",
-            "the first judged 'q0'",
-        ),
+        (lambda p: p.air(REST, train=REST, leaks="keep"), ParameterError, "leaks … not 'keep'", "error or drop"),
+        (lambda p: p.air(ALL, runs={"theirs": {"x": {"d1": 1.0}}}), InputError, "run theirs … 'x'", "the first judged 'q0'"),
         (
             lambda p: Tiny().run(DOCS, TOPICS, None, p.out, runs={"a": {"x": {"d1": 1.0}}}),
             FontesError,
@@ -211,12 +201,7 @@ ALL = JUDGMENTS
     ],
 )
 def test_a_run_is_refused_before_anything_is_built(
-    tmp_path: Path,
-    models: tuple[str, str],
-    run: Callable[[Place], object],
-    error: type[FontesError],
-    names: str,
-    remedy: str,
+    tmp_path: Path, models: tuple[str, str], run: Callable[[Place], object], error: type[FontesError], names: str, remedy: str
 ) -> None:
     place = Place(tmp_path, *models)
     check_error(lambda: run(place), error, names, remedy)

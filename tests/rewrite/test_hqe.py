@@ -100,14 +100,9 @@ def test_a_first_turn_stays_as_it_is(index: ft.Index) -> None:
     assert hqe(index)(topic)["1"].text == "What is throat cancer?"
 
 
-def test_words_are_repeated_as_often_as_they_were_said(index: ft.Index) -> None:
-    topic = conversation("1", "throat", "throat", "why?")
-    assert hqe(index)(topic)["1"].text == "throat throat why?"
-
-
-def test_words_that_the_collection_has_not_are_no_keywords(index: ft.Index) -> None:
-    topic = conversation("1", "Quenmouth geysers", "the", "why?")
-    assert hqe(index)(topic)["1"].text == "why?"
+def test_words_of_the_collection_are_repeated_as_often_as_they_were_said_and_others_are_no_keywords(index: ft.Index) -> None:
+    assert hqe(index)(conversation("1", "throat", "throat", "why?"))["1"].text == "throat throat why?"
+    assert hqe(index)(conversation("1", "Quenmouth geysers", "the", "why?"))["1"].text == "why?"
 
 
 def test_a_rewritten_topic_is_expanded_from_what_was_typed(index: ft.Index) -> None:

@@ -200,10 +200,7 @@ def test_a_function_takes_its_place_in_the_pipeline_that_was_described():
     assert Analyzer.from_dict(described).with_tokenizer(split_at_commas)("a,b,c") == ["a", "c", "a c"]
 
 
-@each(
-    "tokenize",
-    [lambda text: text.split(), re.compile(r"\w+").findall, Splitter(), Splitter("+").split, str.split],
-)
+@each("tokenize", [lambda text: text.split(), re.compile(r"\w+").findall, Splitter(), Splitter("+").split, str.split])
 def test_another_function_than_the_described_one_is_refused(tokenize):
     read = Analyzer.from_dict(json.loads(json.dumps(Analyzer.of(split_at_commas).to_dict())))
     with pytest.raises(ParameterError, match="it was not made with"):

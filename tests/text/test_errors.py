@@ -99,14 +99,7 @@ def test_a_language_that_simplemma_does_not_have_is_named() -> None:
     check_error(lambda: Analyzer.of("simplemma:xx")("a"), ParameterError, "simplemma … 'xx'")
 
 
-@each(
-    ("analyzer", "library"),
-    [
-        ("spacy:en_core_web_sm", "spacy"),
-        ("nltk", "nltk"),
-        ("simplemma:cs", "simplemma"),
-    ],
-)
+@each(("analyzer", "library"), [("spacy:en_core_web_sm", "spacy"), ("nltk", "nltk"), ("simplemma:cs", "simplemma")])
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, analyzer: str, library: str) -> None:
     importing = builtins.__import__
 

@@ -35,9 +35,7 @@ def test_each_map_finds_the_probabilities_that_drew_the_judgments(kind: str) -> 
     assert 0.6 * 250 < training.units < 250  # topics without relevant documents promise nothing
 
 
-def test_the_map_with_the_least_held_out_loss_is_chosen_by_the_byte(
-    tmp_path: Path,
-) -> None:
+def test_the_map_with_the_least_held_out_loss_is_chosen_by_the_byte(tmp_path: Path) -> None:
     run, qrels = simulated(120, 3)
     one = train_calibration(run, qrels, tmp_path / "one", CalibrationSettings(near=1.0))
     train_calibration(run, qrels, tmp_path / "two", CalibrationSettings(near=1.0))

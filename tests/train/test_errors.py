@@ -269,12 +269,7 @@ def cross(path: Path, *changes: Any, **settings: Any) -> object:
         (lambda p: cross(p, best="RR@5"), ParameterError, "best='RR@5'", "give a validation run and qrels"),
         (lambda p: cross(p, DATA, Validation(run=RUN)), ParameterError, "qrels", "give both or none"),
         (lambda p: cross(p, loss="teacher"), InputError, "the document 'q", "see Examples.scored"),
-        (
-            lambda p: cross(p, DATA, Validation(run=RUN.with_(documents=None), qrels=QRELS)),
-            InputError,
-            "documents' text",
-            "",
-        ),
+        (lambda p: cross(p, DATA, Validation(run=RUN.with_(documents=None), qrels=QRELS)), InputError, "documents' text", ""),
         (
             lambda p: cross(p, written(p / "e.jsonl", [replace(one, negatives=()) for one in DATA])),
             InputError,

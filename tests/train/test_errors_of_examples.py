@@ -19,15 +19,7 @@ from fontes import Doc, Index, Qrels, Run, Topics
 from fontes.core import FontesError, InputError, ParameterError, PipelineError
 from fontes.core.stage import Cut
 from fontes.neural import Reranker
-from fontes.train import (
-    Example,
-    Examples,
-    LabelledPairs,
-    Mining,
-    Passage,
-    document_examples,
-    mine_negatives,
-)
+from fontes.train import Example, Examples, LabelledPairs, Mining, Passage, document_examples, mine_negatives
 
 NAN = float("nan")
 
@@ -165,12 +157,7 @@ def topics_of(count: int = 60) -> tuple[Topics, Qrels]:
             "2 topics: 1 topic without … 1 missing relevant document",
             "",
         ),
-        (
-            lambda: mine_negatives(Run.of({"q1": {"d01": 1.0}}), TWO, {"q1": {"d01": 1}}),
-            InputError,
-            "documents' text",
-            "",
-        ),
+        (lambda: mine_negatives(Run.of({"q1": {"d01": 1.0}}), TWO, {"q1": {"d01": 1}}), InputError, "documents' text", ""),
         (
             lambda: mine_negatives(near("d01", "strange", documents=Shelf("d01")), TWO, {"q1": {"d01": 1}}),
             InputError,

@@ -8,13 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.dual_encoders import (
-    batch_of,
-    found,
-    goes_on_to_the_same_weights,
-    index_of,
-    trains_encodes_searches_and_evaluates,
-)
+from support.dual_encoders import batch_of, found, goes_on_to_the_same_weights, index_of, trains_encodes_searches_and_evaluates
 from support.paired_words import ASKED, MEANT, examples, masked_start, one_thread, start  # noqa: F401
 from support.tiny_splade import dense
 from support.tiny_training import no_curves  # noqa: F401

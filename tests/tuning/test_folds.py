@@ -15,8 +15,9 @@ def test_the_interval_is_students_for_single_topics_and_wider_for_groups_that_ag
     from scipy import stats
 
     values = np.array([0.1, 0.2, 0.15, 0.7, 0.8, 0.75])
-    expected = stats.t.interval(0.95, 5, values.mean(), stats.sem(values))
-    assert interval(values, np.arange(6)) == pytest.approx(expected)
+    for level, units in ((0.95, np.arange(6)), (0.8, np.array([9, 4, 2, 30, 7, 1]))):
+        expected = stats.t.interval(level, 5, values.mean(), stats.sem(values))
+        assert interval(values, units, level) == pytest.approx(expected)
     groups = np.array([0, 0, 0, 1, 1, 1])
     means = stats.t.interval(0.95, 1, values.mean(), stats.sem([0.15, 0.75]))
     assert interval(values, groups) == pytest.approx(means)
@@ -85,14 +86,6 @@ def test_units_of_one_size_are_shuffled_by_the_seed():
     dealt = [folds_of(units, 3, seed) for seed in range(4)]
     assert folds_of(units, 3, 0) == dealt[0]
     assert len({tuple(sorted(one.items())) for one in dealt}) == 4
-
-
-def test_an_interval_of_another_level_is_students_and_one_unit_has_none():
-    from scipy import stats
-
-    values = np.array([0.1, 0.2, 0.15, 0.7, 0.8, 0.75])
-    expected = stats.t.interval(0.8, 5, values.mean(), stats.sem(values))
-    assert interval(values, np.array([9, 4, 2, 30, 7, 1]), 0.8) == pytest.approx(expected)
 
 
 def test_the_interval_of_uneven_groups_is_that_of_a_cluster_sample():

@@ -220,7 +220,7 @@ def test_a_report_counts_each_session_once(log: Any) -> None:
     assert _repeats([same[0], other, replace(same[0], arguments={"query": "flood", "k": 4})]) == 1
     assert means["searches without hits, share"].mean == 0.5
     assert [(mean.name, mean.mean, mean.sessions) for mean in report.evidence] == [
-        *(("by call 1", 1.0, 1), ("by call 2", 1.0, 1), ("by call 3", 1.0, 1), ("documents per 1,000 tokens", 2.5, 1)),
+        *(("by call 1", 1.0, 1), ("by call 2", 1.0, 1), ("by call 3", 1.0, 1), ("documents per 1,000 tokens", 2.5, 1))
     ]
     assert "2 sessions, 5 calls: search 4, read 1" in str(report)
     assert json.loads(json.dumps(report.to_dict()))["sessions"] == 2
@@ -285,11 +285,7 @@ def test_a_replay_reads_reasoning_and_shows_all_documents_again(log: Any, folder
     from fontes.app.agents.replay import replay
 
     reasoned = {"query": "what happened", "reasoning": "the cannery burned down", "k": 5}
-    place = log(
-        *HARBOUR[:2],
-        ("a", "search", {**reasoned, "seen": "drop"}, ["h150"]),
-        ("a", "read", {"id": "h150"}, ["h150"]),
-    )
+    place = log(*HARBOUR[:2], ("a", "search", {**reasoned, "seen": "drop"}, ["h150"]), ("a", "read", {"id": "h150"}, ["h150"]))
     sessions = read_log(place)
     pipelines = {"plain": "bm25()", "reasoned": "with_reasoning() >> bm25()"}
     result = replay(sessions, folder / "harbour.index", pipelines, weak_qrels(sessions), ["R@5"])
