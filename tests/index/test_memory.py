@@ -24,7 +24,8 @@ def folder(tmp_path, monkeypatch):
     """The folder of temporary files."""
     gc.freeze()  # what earlier tests left would be looked through by each collection
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
+    yield tmp_path
+    gc.unfreeze()
 
 
 def left(folder: Path) -> list[str]:

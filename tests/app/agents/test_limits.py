@@ -23,8 +23,6 @@ from fontes.app.agents.sessions import weak_qrels
 from fontes.app.server.service import Service
 from fontes.app.server.settings import ServerSettings
 
-FERRIES = {"index": "ferries"}
-
 
 def search(session: str, query: str, *documents: str, **arguments: Any) -> tuple[str, str, dict[str, Any], list[str]]:
     return session, "search", {"query": query, **arguments}, list(documents)

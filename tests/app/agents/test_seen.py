@@ -155,7 +155,7 @@ def test_a_restart_forgets(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("seen", ["drop", "demote"])
-def test_without_a_session_of_its_own_a_caller_is_refconnected(fresh: Tools, seen: str) -> None:
+def test_without_a_session_of_its_own_a_caller_is_refused(fresh: Tools, seen: str) -> None:
     answer = asyncio.run(fresh.call("search", {"query": QUERY, "seen": seen}))
     assert answer.is_error
     assert answer.text.startswith(f"seen='{seen}' needs a session, and this connection has none: leave seen out;")
