@@ -166,6 +166,7 @@ def doubled(run: Run) -> Run:
         ("toy_find() and toy_find()", ParameterError, "column 1", "names, calls, literals"),
         ("toy_find().k1", ParameterError, "column 1", "names, calls, literals"),
         ("toy_find(k1=f'{1}')", ParameterError, "column 13", "names, calls, literals"),
+        ("toy_find(k1=1j)", ParameterError, "column 13", "names, calls, literals"),
         ("toy_find(k1=-(-1))", ParameterError, "column 13", "names, calls, literals"),
         ("toy_find()()", ParameterError, "column 1", "name of a stage"),
         ("(lambda: 1)()", ParameterError, "column", "name of a stage"),

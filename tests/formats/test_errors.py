@@ -431,6 +431,7 @@ def beir(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (lambda folder: ft.Topics.read(folder / "queries.jsonl", split="test"), ParameterError, "queries.jsonl … 'test'", ""),
         (lambda folder: ft.Qrels.of(folder / "queries.jsonl", split="test"), ParameterError, "queries.jsonl … 'test'", ""),
         (lambda folder: ft.Topics.read({}, split="test"), ParameterError, "split='test' … dict", "folder"),
+        (lambda folder: ft.Qrels.of({}, split="test"), ParameterError, "split='test' … dict", "folder"),
         (lambda folder: read_corpus(folder.parent / "bare"), InputError, "bare: no corpus.jsonl or corpus.jsonl.gz", "BEIR"),
         (lambda folder: read_qrels(folder.parent / "bare"), InputError, "bare: … no judgments", "BEIR"),
         (lambda folder: read_topics(folder / "qrels"), InputError, "qrels: no queries.jsonl or queries.jsonl.gz", ""),

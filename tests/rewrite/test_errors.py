@@ -52,6 +52,8 @@ def measured(found: dict[str, str], manual: dict[str, str]) -> ft.rewrite.Rewrit
         # reasoning of agents
         (lambda: reasoned("{reasoning} {claim}"), ParameterError, "placeholder", "{reasoning} and {query} … twice"),
         (lambda: reasoned("{reasoning} {}"), ParameterError, "placeholder", "{reasoning} and {query}"),
+        (lambda: reasoned("{reasoning!r}"), ParameterError, "placeholder", "{reasoning} and {query}"),
+        (lambda: reasoned("{reasoning:>9}"), ParameterError, "placeholder", "{reasoning} and {query}"),
         (lambda: reasoned("{reasoning.__class__}"), ParameterError, "placeholder", "{reasoning} and {query}"),
         (lambda: reasoned("{reasoning} {"), ParameterError, "template … invalid", ""),
         (lambda: reasoned("{query}"), ParameterError, "template", "{reasoning}"),

@@ -41,6 +41,7 @@ def space(values: Any) -> object:
         *((lambda v=v: space(v), ParameterError, "x: a tuple", "range") for v in ((1,), (1, 2, 3, 4), (0, True), (0, "1"))),
         (lambda: space((2, 1)), ParameterError, "x: low", "not be above high"),
         (lambda: space((1, 2, 0)), ParameterError, "x: … step", "above 0"),
+        (lambda: space((1, 2, -1)), ParameterError, "x: … step", "above 0"),
         (lambda: space((0.0, math.inf)), ParameterError, "x: low", "not be above high"),
         (lambda: list(grid_of({"x": Range(0.1, 0.5, False)})), ParameterError, "grid … step", "x=(0.1, 0.5, step)"),
         *(
