@@ -105,17 +105,17 @@ def accepted(path, fontes, *options) -> None:
 def test_a_slow_drift_over_accepted_changes_is_told_with_its_interval(gate, fontes, tmp_path):
     path = gate(range(1))
     path.write_text(path.read_text().replace("0.01", "0.2"))
-    for lost in range(1, 9):
+    for lost in range(1, 5):
         write_run(tmp_path / "candidate.run", range(lost))
         code, out, _ = fontes("gate", "run", path)
         assert code == 0, out
         accepted(path, fontes)
-    write_run(tmp_path / "candidate.run", range(9))
+    write_run(tmp_path / "candidate.run", range(5))
     out = fontes("gate", "run", path)[1]
     (line,) = [line for line in out.splitlines() if "since the first baseline" in line]
-    assert "over 8 accepted changes and this one: -0.0750 (-0.1" in line
+    assert "over 4 accepted changes and this one: -0.0417 (-0." in line
     values = json.loads(fontes("gate", "run", path, "--json")[1])
-    assert values["drift"]["RR"]["difference"] == pytest.approx(-9 / 2 / 60, abs=1e-5)
+    assert values["drift"]["RR"]["difference"] == pytest.approx(-5 / 2 / 60, abs=1e-5)
 
 
 CHANGES = {

@@ -19,7 +19,7 @@ from fontes.core import InputError, MissingExtraError
 from fontes.experiments import Collection
 from fontes.recipes import Evidence, RecipeResult
 from fontes.recipes.evidence import LANGUAGES
-from fontes.recipes.rows import K1, K3, WEIGHTS, B, document_encoder, starts_of
+from fontes.recipes.rows import WEIGHTS, document_encoder, starts_of
 
 pytest.importorskip("torch")
 from support.tiny_cross_encoder import save_cross_encoder
@@ -32,6 +32,7 @@ DOCS = docs(*range(12, 60, 4))
 TOPICS = {f"q{n}": " ".join(doc.text.split()[3:7]) for n, doc in enumerate(DOCS)}
 QRELS = {f"q{n}": {f"d{n}": 1} for n in range(len(DOCS))}
 NUMBERS = ["".join(letters) for letters in islice(product("bdfk", "aeiou", "lmnr", "aou"), 0, 240, 4)]
+TRIED: dict[str, list[Any]] = {"K1": [0.4, 1.2, 2.0], "B": [0.4, 0.75], "K3": [None, 1.2]}  # a tenth of the settings of BM25
 NO_MODELS: dict[str, Any] = dict.fromkeys(("nystromformer", "mbert", "colbert", "e5", "encoder", "reranker"))
 
 
@@ -43,9 +44,16 @@ def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         raise AssertionError(f"{name} would be downloaded")
 
     monkeypatch.setattr("fontes.neural.models.hub._downloaded", refused)
-    monkeypatch.setattr("fontes.neural.models.hub._cached", lambda name: None)
-    monkeypatch.setitem(LANGUAGES, "english", ("snowball:english", "en", "xx_none"))
+    alone(monkeypatch)
     monkeypatch.chdir(tmp_path)
+
+
+def alone(patch: pytest.MonkeyPatch) -> None:
+    """What is on this machine is not found, and few settings of BM25 are tried."""
+    patch.setattr("fontes.neural.models.hub._cached", lambda name: None)
+    patch.setitem(LANGUAGES, "english", ("snowball:english", "en", "xx_none"))
+    for name, values in TRIED.items():
+        patch.setattr(f"fontes.recipes.rows.{name}", values)
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +77,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def result(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecipeResult]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fontes.neural.models.hub._cached", lambda name: None)
-        patch.setitem(LANGUAGES, "english", ("snowball:english", "en", "xx_none"))
+        alone(patch)
         recipe = Evidence(passages="passages(words=20, stride=20)", reread=5, **models)  # type: ignore[arg-type]
         yield recipe.run(DOCS, TOPICS, QRELS, tmp_path_factory.mktemp("out"), measures=["R@5", "RR"])
 
@@ -272,7 +279,7 @@ def test_k1_b_and_k3_are_those_that_are_best_on_the_topics_to_learn_from(tmp_pat
     assert set(result.runs["bm25-tuned"]) == set(test)
     index = ft.Index.build(claims.corpus, tmp_path / "x.index")
     learned = ft.Topics(topics[topic_id] for topic_id in train)
-    settings = [dict(zip(("k1", "b", "k3"), values, strict=True)) for values in product(K1, B, K3)]
+    settings = [dict(zip(("k1", "b", "k3"), values, strict=True)) for values in product(*TRIED.values())]
     values = [ft.evaluate(index.bm25(**setting)(learned), train, ["RR@10"])["RR@10"] for setting in settings]
     assert result.learning is not None
     chosen = next(note["chosen"] for note in result.learning.notes if "chosen" in note)

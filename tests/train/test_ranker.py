@@ -49,8 +49,8 @@ def test_a_model_ranks_held_out_topics_better_and_is_reproducible(index: Index, 
 
 
 def test_a_linear_model_finds_the_weights_that_order_every_pair(index: Index) -> None:
-    run = candidates(index)
-    rows = [(t, "0", hit.id, int(len(documents()[int(hit.id[1:])]["text"].split()) > 6)) for t, r in run.items() for hit in r]
+    run, long = candidates(index), {doc["_id"]: int(len(doc["text"].split()) > 6) for doc in documents()}
+    rows = [(topic, "0", hit.id, long[hit.id]) for topic, ranking in run.items() for hit in ranking]
     training = train_ranker(
         index, run, Qrels(rows), "score(), length()", settings=RankerSettings(learner="linear", folds=3, group=None)
     )

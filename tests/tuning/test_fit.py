@@ -52,9 +52,10 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, float]]:
 
 def test_each_held_out_value_is_of_the_pipeline_chosen_without_it(index, judged, monkeypatch):
     monkeypatch.setattr(fitting, "peak_memory", lambda *_: 1e6)  # it starts a process for each candidate
-    result = fit(index, *judged, "10s", folds=2, seed=1)
+    topics = ft.Topics(list(judged[0].values())[:20])
+    qrels = ft.Qrels.of({topic: dict(judged[1][topic]) for topic in topics})
+    result = fit(index, topics, qrels, "10s", folds=2, seed=1)
     assert len(result.chosen) == 2
-    topics, qrels = judged
     per_pipeline = [ft.evaluate(part(text, index)(topics), qrels, "nDCG@10").per_topic("nDCG@10") for text in result.chosen]
     values = dict(zip(result.topic_ids, result.values.tolist(), strict=True))
     parts = [{i for i in values if values[i] == pytest.approx(of[i])} for of in per_pipeline]
