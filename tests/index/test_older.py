@@ -32,12 +32,13 @@ def older(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         rewrite_postings(lists._folder)
         return counts
 
+    writer_facts = writer.writer_facts
     complete, version = inversion.ListsWriter.close, getattr(request, "param", 2)
     with monkeypatch.context() as patch:
         if version == 2:
             patch.setattr(inversion.ListsWriter, "close", close)
         patch.setattr(packing, "DOCUMENTS_PER_ROW", 0)  # as in headers of version 3
-        patch.setattr(writer, "VERSION", version)
+        patch.setattr(writer, "writer_facts", lambda: {**writer_facts(), "version": version})
         Index.build(DOCS, tmp_path / "older.index", positions=True)
     return tmp_path / "older.index"
 

@@ -22,7 +22,7 @@ from ..formats.ciff import ciff_file
 from ..formats.corpus import Corpus
 from ..index.columns import Schema, joined_schema, stored_kind
 from ..index.columns.schema import MAX_COLUMNS
-from ..index.files import FORMAT, VERSION, check_replaceable, commit, real_path
+from ..index.files import VERSION, check_replaceable, commit, real_path, writer_facts
 from ..index.filled import FieldCounter
 from ..index.settings import IndexSettings
 from ..storage.artifact import META, drafting
@@ -79,7 +79,7 @@ def build_on_cluster(
                 fields.check(form, columns, corpus.fields)
                 schema = parts[0].schema if columns is not None else joined_schema(segment.names for segment in segments)
                 roots = _merge_segments(build, segments, [part.corpus.path for part in parts], schema, shards or 1)
-        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts}
+        facts = {**writer_facts(), **form.facts}
         manifest = {**facts, "columns": schema.to_json(), **({} if shards is None else {"shards": shards})}
         folders = [(segment_at(folder, root.name), root.counts) if root else (folder, {"documents": 0}) for root in roots]
         commit(folder, path, folders, manifest, overwrite, drop_vectors)

@@ -9,8 +9,11 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ..core.errors import FontesError, IndexFormatError, InputError
@@ -43,6 +46,14 @@ FORMAT = "fontes-index"
 VERSION = 4
 OLDER = (2, 3)  # versions that are read too; a merge writes them anew
 KIND = ArtifactKind(FORMAT, VERSION, "an index", REMEDY, OLDER)
+
+
+@cache
+def writer_facts() -> Mapping[str, object]:
+    """Facts of a manifest that are those of all indexes this version of Fontes writes; its number is read once."""
+    return MappingProxyType({"format": FORMAT, "version": VERSION, "fontes": version("fontes")})
+
+
 MANIFEST = "manifest.json"
 SEGMENT = "segment"
 SEGMENT_NAME = re.compile(rf"{SEGMENT}-[0-9a-f]{{16}}(-\d+)?")

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,6 @@ from .draft import Draft
 from .embeddings.encoded import merge_conflict
 from .files import (
     DRAFT_OF_WRITER,
-    FORMAT,
     VERSION,
     WRITER,
     building,
@@ -50,6 +48,7 @@ from .files import (
     replace_manifest,
     with_segments,
     write_manifest,
+    writer_facts,
 )
 from .filled import FieldCounter
 from .patches import patched
@@ -128,7 +127,7 @@ def build(
         else:
             counts, header = ciff_segment(ciff, folder)
             ciff_facts = {"fields": [], "ciff": header}
-        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **settings.facts, **ciff_facts}
+        facts = {**writer_facts(), **settings.facts, **ciff_facts}
         manifest = {**facts, "columns": writer.schema.to_json()}
         segments = [(folder, counts)]
         if shards is not None:
@@ -447,9 +446,7 @@ def commit_draft(
     facts = {key: value for key, value in state.manifest.items() if key not in ("fingerprint", "segments")}
     facts["version"] = VERSION
     if settings is not None:  # in the order of a new build
-        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **settings.facts} | {
-            key: facts[key] for key in ("columns", "shards") if key in facts
-        }
+        facts = {**writer_facts(), **settings.facts} | {key: facts[key] for key in ("columns", "shards") if key in facts}
     if schema is not None:
         facts["columns"] = schema.to_json()
     with uninterrupted(state.path), locked(path.parent):
