@@ -13,7 +13,7 @@ from hashed_encoder import Hashed
 from hypothesis import strategies
 
 from fontes import Doc, Index, Topic
-from fontes.core.query import AnyOf, Clause, Group, Phrase, Term
+from fontes.core.query import AnyOf, Clause, Group, Phrase, Term, Window
 from fontes.storage.compiled import load
 
 PHRASE = Phrase(("red", "plums"), (0, 1))
@@ -22,6 +22,7 @@ QUERIES: tuple[tuple[Clause, ...], ...] = (
     (PHRASE,),
     (PHRASE, Term("red")),
     (AnyOf(("red", "sea")), Term("plums")),
+    (Phrase(("red", "plums"), (0, 1), 2), Window(("red", "sea"), 5)),
 )
 
 
@@ -47,7 +48,14 @@ def main() -> None:
             index.suggest("red plmus")
             index.state.marked("plums", index.doc("d1"))
             index.add([Doc(f"new{number}", "red sea")])
+        index.delete(["d1"])
+        index.bm25().search("red plums")
         index.merge()
+        in_fields = Index.build(docs, Path(folder) / "fields", positions=True, separate=True, threads=1)
+        in_fields.add([Doc("new", "red sea", "plums")])
+        in_fields.bm25(fields={"title": 2.0, "text": 1.0})({"1": "red plums"})
+        in_fields.check(deep=True)
+        in_fields.merge()
         encoder, topics = Hashed(), {str(number): "red plums" for number in range(5)}
         for dtype in ("float32", "float16", "int8", "rabitq1", "rabitq2", "rabitq4"):
             index.encode(encoder, dtype=dtype)
