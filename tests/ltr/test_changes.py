@@ -14,11 +14,12 @@ from support.ranked import WORDS, candidates, documents, topics
 from support.static_models import model2vec, table
 
 from fontes.core import ParameterError, Run, Topics
+from fontes.core.arrays import Float64s
 from fontes.core.errors import IndexFormatError
 from fontes.index import Index
 from fontes.ltr import Feature, LinearModel, RankModel, feature_matrix
 from fontes.ltr.features import feature_names, features_of
-from fontes.ltr.model import Floats, hashes
+from fontes.ltr.model import hashes
 from fontes.ltr.stage import analyzer_facts, fingerprints
 
 FEATURES = ["bm25()", "length()"]
@@ -51,7 +52,7 @@ class Least(Feature):
 
     value: float = field(default=-np.inf)
 
-    def values(self, run: Run) -> Floats:
+    def values(self, run: Run) -> Float64s:
         return np.where(np.arange(run.rows) == 2, self.value, 0.0)
 
 

@@ -15,12 +15,12 @@ from support.errors import check_error
 from support.ranked import FEATURES, candidates, documents, judgments, topics
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError, PipelineError, Run, Topics
+from fontes.core.arrays import Float64s
 from fontes.core.expression import pipeline
 from fontes.core.function import stage
 from fontes.index import Index
 from fontes.ltr import Feature, LinearModel, RankModel, feature_matrix
 from fontes.ltr.features import check_features, features_of
-from fontes.ltr.model import Floats
 from fontes.train import RankerSettings, train_ranker
 
 
@@ -30,7 +30,7 @@ class Infinite(Feature):
 
     value: float = field(default=float("inf"))
 
-    def values(self, run: Run) -> Floats:
+    def values(self, run: Run) -> Float64s:
         return np.where(np.arange(run.rows) == 3, self.value, 0.0)
 
 

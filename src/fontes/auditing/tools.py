@@ -11,10 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..core.arrays import Floats
 from ..measures import SetP
 from ..measures.formulas import NDCG, AveragePrecision, Precision, Recall, ReciprocalRank
 from ..measures.measure import Measure
-from ..measures.ranks import Floats, Ranks, ratio
+from ..measures.ranks import Ranks, ratio
 from ..reorder import NotItself
 from .audited import Audited
 from .report import Finding, Means

@@ -15,12 +15,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float32s, Float64s, Floats, Int32s, Int64s
 from ..core.errors import ParameterError
 from ..core.qrels import Qrels
 from ..core.run import Run
-from .maps import Floats
 
 PROMISES = ("recall", "precision", "complete")
 """Kinds of promises of `cut`."""
@@ -63,7 +62,7 @@ class Promise:
         """Return the run with the rows that reach the threshold; not for "answerable"."""
         return run.keep(self.values(run) >= np.float32(self.threshold))
 
-    def values(self, run: Run) -> NDArray[np.float32]:
+    def values(self, run: Run) -> Float32s:
         """Return what is compared with the threshold for each row of a run of whole lists, float32 (rows,)."""
         return expected_shares(run) if self.kind == "recall" else run.scores
 
@@ -88,18 +87,18 @@ class HeldOutTopics:
         kept: int32, (topics, thresholds): number of documents from each threshold up.
     """
 
-    unit: NDArray[np.int32]
-    relevant: NDArray[np.int32]
-    bounds: NDArray[np.int64]
-    retrieved: NDArray[np.float32]
-    shares: NDArray[np.float32]
-    complete: NDArray[np.float32]
-    best: NDArray[np.float32]
-    grid: NDArray[np.float32]
-    kept: NDArray[np.int32]
+    unit: Int32s
+    relevant: Int32s
+    bounds: Int64s
+    retrieved: Float32s
+    shares: Float32s
+    complete: Float32s
+    best: Float32s
+    grid: Float32s
+    kept: Int32s
 
     @classmethod
-    def of(cls, run: Run, qrels: Qrels, units: Sequence[Sequence[str]], grid: NDArray[np.float32], rel: int) -> Self:
+    def of(cls, run: Run, qrels: Qrels, units: Sequence[Sequence[str]], grid: Float32s, rel: int) -> Self:
         """Collect the topics of a run of probabilities; topics without relevant documents are left out.
 
         Args:
@@ -152,12 +151,12 @@ class HeldOutTopics:
         return int(self.unit.max()) + 1 if len(self.unit) else 0
 
     @property
-    def weights(self) -> Floats:
+    def weights(self) -> Float64s:
         """1 / number of topics of the topic's unit, float64 (topics,)."""
-        weights: Floats = 1 / np.bincount(self.unit)[self.unit]
+        weights: Float64s = 1 / np.bincount(self.unit)[self.unit]
         return weights
 
-    def losses(self, kind: str) -> tuple[NDArray[np.float32], Floats, float]:
+    def losses(self, kind: str) -> tuple[Float32s, Float64s, float]:
         """Return the sum over units of a monotone loss, as a function of the threshold.
 
         Returns:
@@ -236,11 +235,11 @@ class HeldOutTopics:
             )
         return float(self.grid[passed - 1])
 
-    def p_values(self, best: NDArray[np.floating]) -> Floats:
+    def p_values(self, best: Floats) -> Float64s:
         """Return the conformal p-value of `best_probabilities`: (1 + units with one as low) / (units + 1), float64."""
         order = np.argsort(self.best, kind="stable")
         counts = np.concatenate([[0.0], np.cumsum(self.weights[order])])
-        p_values: Floats = (1 + counts[np.searchsorted(self.best[order], best, side="right")]) / (self.units + 1)
+        p_values: Float64s = (1 + counts[np.searchsorted(self.best[order], best, side="right")]) / (self.units + 1)
         return p_values
 
     def _check_feasible(self, kind: str, level: float, confidence: float) -> None:
@@ -284,7 +283,7 @@ class HeldOutTopics:
         return f"{topics}, {what}: risk <= {risk} in expectation over held-out and new topics ({method})"
 
 
-def expected_shares(run: Run) -> NDArray[np.float32]:
+def expected_shares(run: Run) -> Float32s:
     """Return p / (1 + sum of the probabilities of the ranking) for each row: about its share of the relevant documents.
 
     A document's share of recall is 1 / number of relevant documents, so that it counts less where many are expected.
@@ -293,7 +292,7 @@ def expected_shares(run: Run) -> NDArray[np.float32]:
     return (run.scores / (1 + totals[run.topic_numbers])).astype(np.float32)
 
 
-def best_probabilities(run: Run) -> NDArray[np.float32]:
+def best_probabilities(run: Run) -> Float32s:
     """Return the probability that one of the best three documents is relevant, were they independent; MISSING for none."""
     best = run.top(BEST)
     against = np.log1p(-best.scores.astype(np.float64))

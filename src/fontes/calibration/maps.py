@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float32s, Float64s
 from ..core.errors import InputError
 from ..core.run import Run
-
-Floats = NDArray[np.float64]
 
 MAPS = ("isotonic", "beta", "logistic")
 FEATURES = ("best score of the topic", "score below the best", "log of the rank", "log of the query's length")
@@ -33,17 +31,17 @@ class ProbabilityMap:
     """
 
     kind: str
-    weights: Floats
-    curve: Floats
+    weights: Float64s
+    curve: Float64s
 
-    def log_odds(self, features: Floats) -> Floats:
+    def log_odds(self, features: Float64s) -> Float64s:
         """Return the log odds of each row of a matrix of `features_of`, float64 (rows,)."""
         total = np.full(len(features), self.weights[-1])
         for column, weight in zip(features.T, self.weights, strict=False):  # the same order of addition for any number of rows
             total += weight * column
         return total
 
-    def probabilities(self, log_odds: Floats) -> Floats:
+    def probabilities(self, log_odds: Float64s) -> Float64s:
         """Return the probability for log odds, float64 (rows,), in [FLOOR, 1 - FLOOR]."""
         if self.kind == "isotonic":
             return np.clip(np.interp(log_odds, *self.curve), FLOOR, 1 - FLOOR)
@@ -53,13 +51,13 @@ class ProbabilityMap:
         return sigmoid(log_odds)
 
 
-def sigmoid(log_odds: Floats) -> Floats:
+def sigmoid(log_odds: Float64s) -> Float64s:
     """Return 1 / (1 + exp(-x)), at least FLOOR and at most 1 - FLOOR."""
     limit = np.log(1 / FLOOR - 1)
     return np.asarray(1 / (1 + np.exp(-np.clip(log_odds, -limit, limit))))
 
 
-def features_of(run: Run) -> Floats:
+def features_of(run: Run) -> Float64s:
     """Return the features of each row, float64 (rows, features), in the order of FEATURES.
 
     Raises:
@@ -79,7 +77,7 @@ def features_of(run: Run) -> Floats:
     return np.column_stack([best, best - scores, np.log(ranks), np.repeat(np.log(np.maximum(lengths, 1)), sizes)])
 
 
-def in_order(probabilities: Floats, run: Run) -> NDArray[np.float32]:
+def in_order(probabilities: Float64s, run: Run) -> Float32s:
     """Round probabilities to float32 so that each ranking keeps its order.
 
     Of two documents with different scores, the lower one gets the next smaller number where its probability is not below that

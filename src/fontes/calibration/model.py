@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float32s, Float64s, UInt64s
 from ..core.errors import InputError, ParameterError
 from ..core.run import Run
 from ..core.values import Explanation
@@ -46,7 +46,7 @@ class Calibration:
         facts: Mapping[str, Any],
         map: ProbabilityMap,
         held_out: HeldOutTopics,
-        topics: NDArray[np.uint64],
+        topics: UInt64s,
         digest: str = "",
         folder: str = "",
     ) -> None:
@@ -100,7 +100,7 @@ class Calibration:
         except OSError as error:
             raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
 
-    def probabilities(self, run: Run) -> NDArray[np.float32]:
+    def probabilities(self, run: Run) -> Float32s:
         """Return the probability that each row's document is relevant, float32 (rows,), in (0, 1).
 
         It falls along each ranking, strictly where the score does.
@@ -141,7 +141,7 @@ class Calibration:
         """Return the greatest level of a promise that the held-out topics allow, in thousandths; None if they allow none."""
         return self.held_out.greatest(kind, confidence)
 
-    def p_values(self, run: Run) -> NDArray[np.float64]:
+    def p_values(self, run: Run) -> Float64s:
         """Return the conformal p-value of the best documents of each topic of a run of `apply`, float64 (topics,)."""
         return self.held_out.p_values(best_probabilities(run))
 

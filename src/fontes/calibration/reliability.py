@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Float64s
 from ..core.errors import InputError, ParameterError
 from ..core.qrels import Qrels
 from ..core.run import Run
@@ -75,7 +75,7 @@ def reliability(run: Run, qrels: object, bins: int = 15, rel: int = 1) -> Reliab
     return reliability_of(probabilities[judged], labels_of(run, judgments, rel)[judged], bins)
 
 
-def reliability_of(probabilities: NDArray[np.float64], labels: NDArray[np.bool_], bins: int = 15) -> Reliability:
+def reliability_of(probabilities: Float64s, labels: Bools, bins: int = 15) -> Reliability:
     """Compare the probability of each row with its label; see `reliability`."""
     order = np.argsort(probabilities, kind="stable")
     parts = [part for part in np.array_split(order, bins) if len(part)]
@@ -84,7 +84,7 @@ def reliability_of(probabilities: NDArray[np.float64], labels: NDArray[np.bool_]
     return Reliability(table, ece, len(order))
 
 
-def labels_of(run: Run, qrels: Qrels, rel: int) -> NDArray[np.bool_]:
+def labels_of(run: Run, qrels: Qrels, rel: int) -> Bools:
     """Return whether each row's document is relevant, bool (rows,)."""
     grades = (qrels.get(topic_id, {}).get(hit.id, rel - 1) for topic_id, ranking in run.items() for hit in ranking)
     return np.fromiter((grade >= rel for grade in grades), np.bool_, run.rows)

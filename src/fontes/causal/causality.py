@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Float64s, Int64s
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Progress, ProgressCallback
@@ -29,7 +29,6 @@ PURPOSE = "training a head"
 DIGITS = 6  # digits of a weight in a head's file
 SAMPLES_AT_ONCE = 500  # bootstrap samples computed at once
 
-Floats = NDArray[np.float64]
 Labelled = str | os.PathLike[str] | Iterable[tuple[str, int]]
 
 
@@ -178,7 +177,7 @@ def measure_causality(
     return CausalityMeasured(len(truth), int(truth.sum()), *rows)
 
 
-def labelled(sentences: Labelled) -> tuple[list[str], NDArray[np.int64]]:
+def labelled(sentences: Labelled) -> tuple[list[str], Int64s]:
     """Return the texts and labels of a file of JSON lines or of pairs; raise InputError for other texts or labels."""
     if isinstance(sentences, (str, os.PathLike)):
         with reading(os.fspath(sentences)) as source:
@@ -195,22 +194,22 @@ def labelled(sentences: Labelled) -> tuple[list[str], NDArray[np.int64]]:
     return [str(text) for _, text, _ in rows], np.array([int(label or 0) for *_, label in rows], dtype=np.int64)
 
 
-def fitted(inputs: Floats, labels: NDArray[np.int64], strength: float) -> Floats:
+def fitted(inputs: Float64s, labels: Int64s, strength: float) -> Float64s:
     """Return the weights of the logistic regression, the bias last, float64 (features + 1,)."""
     model = _regression(strength).fit(inputs, labels)
     return np.append(model.coef_[0], model.intercept_)
 
 
-def cross_validated(inputs: Floats, labels: NDArray[np.int64], strength: float, folds: int, seed: int) -> Floats:
+def cross_validated(inputs: Float64s, labels: Int64s, strength: float, folds: int, seed: int) -> Float64s:
     """Return out-of-fold probabilities of label 1, float64 (sentences,)."""
     selection = library("sklearn.model_selection", PURPOSE, "train")
     splitter = selection.StratifiedKFold(folds, shuffle=True, random_state=seed)
     probabilities = selection.cross_val_predict(_regression(strength), inputs, labels, cv=splitter, method="predict_proba")
-    causal: Floats = probabilities[:, 1]
+    causal: Float64s = probabilities[:, 1]
     return causal
 
 
-def log_loss(labels: NDArray[np.int64], probabilities: Floats) -> float:
+def log_loss(labels: Int64s, probabilities: Float64s) -> float:
     """Return the mean negative log probability of the true labels."""
     return float(library("sklearn.metrics", PURPOSE, "train").log_loss(labels, probabilities))
 
@@ -219,7 +218,7 @@ def _regression(strength: float) -> Any:
     return library("sklearn.linear_model", PURPOSE, "train").LogisticRegression(C=1 / strength, tol=1e-8, max_iter=10_000)
 
 
-def _bootstrap_measures(truth: NDArray[np.bool_], scores: Floats, threshold: float, counts: Floats) -> Floats:
+def _bootstrap_measures(truth: Bools, scores: Float64s, threshold: float, counts: Float64s) -> Float64s:
     """Return accuracy, precision, recall, F1 and AUC of bootstrap samples, float64 (samples, 5).
 
     Args:
@@ -237,20 +236,20 @@ def _bootstrap_measures(truth: NDArray[np.bool_], scores: Floats, threshold: flo
     non_causal = np.add.reduceat(counts * ~truth, starts, axis=1)
     correct_pairs = (causal * (non_causal.cumsum(axis=1) - non_causal / 2)).sum(axis=1)
     pairs = causal.sum(axis=1) * non_causal.sum(axis=1)
-    columns: tuple[Floats, ...] = (
+    columns: tuple[Float64s, ...] = (
         1 - (false_positives + false_negatives) / counts.sum(axis=1),
         _ratio(true_positives, true_positives + false_positives),
         _ratio(true_positives, true_positives + false_negatives),
         _ratio(2 * true_positives, 2 * true_positives + false_positives + false_negatives),
         np.where(pairs > 0, correct_pairs / np.maximum(pairs, 1), 0.5),
     )
-    values: Floats = np.stack(columns, axis=1)
+    values: Float64s = np.stack(columns, axis=1)
     return values
 
 
-def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+def _ratio(numerator: Float64s, denominator: Float64s) -> Float64s:
     """Return numerator / denominator, and 0 where the denominator is 0; both are counts."""
-    shares: Floats = np.where(denominator > 0, numerator / np.maximum(denominator, 1), 0.0)
+    shares: Float64s = np.where(denominator > 0, numerator / np.maximum(denominator, 1), 0.0)
     return shares
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Float32s, Float64s
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError, PipelineError
 from ..core.parameters import tuned
@@ -43,8 +44,6 @@ PROBE = "The bridge was closed because its cables had rusted, and so the ferry r
 MAX_PROBE_DISTANCE = 0.05
 CUE_SCALE = 0.5  # value of a feature that is present; sentence vectors have length 1
 CUE_FEATURES = ("any cue", "cue other than of time", "denied cue")
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -101,13 +100,13 @@ class CausalHead:
         numbers = np.array([*self.weights, *self.cues, self.bias, self.threshold, *self.probe])
         return hashlib.blake2b(numbers.tobytes(), digest_size=16).hexdigest()
 
-    def probabilities(self, vectors: NDArray[np.float32], cues: Floats) -> NDArray[np.float32]:
+    def probabilities(self, vectors: Float32s, cues: Float64s) -> Float32s:
         """Probability of each sentence, float32 (n,), from vectors of length 1, (n, dim), and `cue_features`, (n, 3)."""
         logits = vectors @ np.array(self.weights) + cues @ np.array(self.cues) + self.bias
-        probabilities: NDArray[np.float32] = (1 / (1 + np.exp(-logits))).astype(np.float32)
+        probabilities: Float32s = (1 / (1 + np.exp(-logits))).astype(np.float32)
         return probabilities
 
-    def classify(self, encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.float32]:
+    def classify(self, encoder: Encoder, sentences: Sequence[str]) -> Float32s:
         """Probability that each sentence reports a cause, float32 (n,); ParameterError for another encoder."""
         self.check(encoder)
         return self.probabilities(sentence_vectors(encoder, sentences), cue_features(sentences))
@@ -135,12 +134,12 @@ def shipped_head() -> CausalHead:
 
 
 @unreported
-def sentence_vectors(encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.float32]:
+def sentence_vectors(encoder: Encoder, sentences: Sequence[str]) -> Float32s:
     """Vectors of sentences, scaled to length 1, float32 (n, dim)."""
     return unit(encoder.encode_documents([Doc("", sentence) for sentence in sentences]))
 
 
-def cue_features(sentences: Sequence[str]) -> Floats:
+def cue_features(sentences: Sequence[str]) -> Float64s:
     """Features from the `causal_pairs` of each sentence, float64 (n, 3): `CUE_SCALE` for each of `CUE_FEATURES` present."""
     features = np.zeros((len(sentences), len(CUE_FEATURES)))
     for row, sentence in zip(features, sentences, strict=True):
@@ -223,7 +222,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         """Title and text of the document, as separate sentences."""
         return f"{doc.title}\n\n{doc.text}".strip()
 
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Float32s:
         """Likelihoods of pairs of a query and a document, 0 to 1, float32."""
         report = reporter()
         encoder, head = self._model()
@@ -305,7 +304,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         head.check(encoder)
         return encoder, head
 
-    def _query_vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    def _query_vectors(self, texts: Sequence[str]) -> dict[str, Float32s]:
         """Vectors of queries, of length 1, by text; empty if the cosine with the topic does not count."""
         encoder = self._encoder
         if not self._power or encoder is None:
@@ -313,15 +312,15 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         queries = list(dict.fromkeys(texts))
         return dict(zip(queries, unit(encoder.encode_queries(queries)), strict=True))
 
-    def _weight_by_cosine(self, evidence: DocumentSentences, query: NDArray[np.float32] | None) -> NDArray[np.float32]:
+    def _weight_by_cosine(self, evidence: DocumentSentences, query: Float32s | None) -> Float32s:
         """Probabilities of a document's sentences, scaled by their cosine with the topic."""
         if query is None or evidence.vectors is None:
             return evidence.probabilities
         cosines = np.clip(evidence.vectors.astype(np.float32) @ query, 0, 1)
-        values: NDArray[np.float32] = (evidence.probabilities * cosines**self._power).astype(np.float32)
+        values: Float32s = (evidence.probabilities * cosines**self._power).astype(np.float32)
         return values
 
-    def _pool(self, values: NDArray[np.float32]) -> float:
+    def _pool(self, values: Float32s) -> float:
         """Likelihood of a document from the values of its sentences."""
         if not len(values):
             return 0.0
@@ -349,7 +348,7 @@ class DocumentSentences:
     """A document's sentences: texts, probabilities, float32 (n,), and vectors, float16 (n, dim), or None."""
 
     texts: tuple[str, ...]
-    probabilities: NDArray[np.float32]
+    probabilities: Float32s
     vectors: NDArray[np.float16] | None
 
     def text(self, n: int) -> str:

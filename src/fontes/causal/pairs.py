@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Float32s
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Progress
@@ -431,7 +431,7 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
         return published if self.roles == "published" else swapped if self.roles == "swapped" else published or swapped
 
 
-def _ranked_below(run: Run, passing: NDArray[np.bool_]) -> NDArray[np.float32]:
+def _ranked_below(run: Run, passing: Bools) -> Float32s:
     """Scores that rank the failing documents of each topic below the passing ones, in their order."""
     scores = run.scores.astype(np.float64)
     for a, b in pairwise(run.bounds.tolist()):

@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float64s
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.part import Part
@@ -219,7 +219,7 @@ class TopicRank(Part, name="topicrank"):
         labels = fcluster(tree, t=1 - self.similarity + 1e-9, criterion="distance")
         return [[candidates[i] for i in np.flatnonzero(labels == label).tolist()] for label in range(1, labels.max() + 1)]
 
-    def graph(self, topics: Sequence[Sequence[CandidatePhrase]]) -> NDArray[np.float64]:
+    def graph(self, topics: Sequence[Sequence[CandidatePhrase]]) -> Float64s:
         """Step 3: edge weights, (topics, topics), symmetric, 0 on the diagonal."""
         spans = [[(start, len(candidate.stems)) for candidate in topic for start in candidate.offsets] for topic in topics]
         starts = np.array([start for topic in spans for start, _ in topic], dtype=np.float64)
@@ -237,7 +237,7 @@ class TopicRank(Part, name="topicrank"):
         np.fill_diagonal(weights, 0)
         return weights
 
-    def walk(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def walk(self, weights: Float64s) -> Float64s:
         """Step 4: scores of the topics (PageRank; Mihalcea and Tarau 2004 for weighted edges)."""
         n = len(weights)
         sums = weights.sum(axis=1, keepdims=True)

@@ -14,10 +14,10 @@ from socket import gethostname
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import Run, Stage, Topics
 from ..core.answers import NAME, join_facts
+from ..core.arrays import Float32s, Int32s, Int64s
 from ..core.errors import FontesError, IndexFormatError
 from ..core.part import indexes_of, walk
 from ..core.progress import ProgressCallback
@@ -140,7 +140,7 @@ def _open_part(shards: Shards, identity: str) -> None:
     shards.part(identity)
 
 
-def _search_shards(shards: Shards, call: _Call) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+def _search_shards(shards: Shards, call: _Call) -> tuple[Int64s, Int32s, Float32s]:
     """Number of results per topic, int64, and concatenated ordinals within the shards, int32, and scores, float32."""
     stage: Any = call.stage.with_(index=shards.part(call.identity), threads=None)
     run: Run = getattr(stage, call.method)(*call.arguments)
@@ -168,7 +168,7 @@ def _leaves(reader: State, group: Sequence[int]) -> list[Any]:
     return [leaf for leaf in reader.leaves if leaf.segment.folder.name in names]
 
 
-def _to_index_ordinals(reader: State, group: Sequence[int], docs: NDArray[np.int32]) -> NDArray[np.int32]:
+def _to_index_ordinals(reader: State, group: Sequence[int], docs: Int32s) -> Int32s:
     """Map ordinals within a group of shards to ordinals in the whole index."""
     leaves = _leaves(reader, group)
     firsts = np.cumsum([0, *(leaf.documents for leaf in leaves)])[:-1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import ParameterError, Run
+from ..core.arrays import Floats
 from ..core.checks import check_whole
 from ..measures.evaluation import check_agreement, judgments_of
 from ..measures.measure import Measure
@@ -16,7 +17,6 @@ from ..measures.names import COMMA, parse_all
 from ..measures.ranks import Ranks
 from ..plots.plot import Plot, draw_plot, line_style, plain_ticks
 from . import statistics
-from .statistics import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

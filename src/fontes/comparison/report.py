@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import Documents, InputError, ParameterError, Qrels, Run, Topic, Topics
+from ..core.arrays import Float64s
 from ..core.checks import check_whole
 from ..measures.evaluation import (
     MAX_LOOKUPS,
@@ -98,7 +98,7 @@ class Report(Tested[Comparison], TableReport):
     judged: Mapping[Measure, Measure]
     topics: Topics
     qrels: Qrels
-    values: Mapping[Measure, NDArray[np.float64]]
+    values: Mapping[Measure, Float64s]
     intervals: Mapping[Measure, Mapping[str, tuple[float, float]]]
     comparisons: tuple[Comparison, ...]
     baseline: str | None

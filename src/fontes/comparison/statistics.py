@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import ParameterError
-
-Floats = NDArray[np.floating]
+from ..core.arrays import Bools, Floats, Int64s
 
 DIGITS = 12  # decimals in which differences are compared
 EXACT_WILCOXON = 50  # greatest number of nonzero differences for the exact distribution
@@ -251,7 +250,7 @@ def deviation(values: Floats) -> Floats:
     return np.where(_all_zero(values - values[:1]), 0.0, result)
 
 
-def _all_zero(differences: Floats) -> NDArray[np.bool_]:
+def _all_zero(differences: Floats) -> Bools:
     """Whether all differences of a column are 0 up to rounding."""
     return np.asarray(np.all(np.round(differences, DIGITS) == 0, axis=0))
 
@@ -300,7 +299,7 @@ def _signs(n: int, total: int, seed: int, rows: int) -> Iterator[Floats]:
 POWERS = {"": 0, "linear": 1, "quadratic": 2}  # of the distance of two grades, by the weights of kappa
 
 
-def kappa(table: Sequence[Sequence[int]] | NDArray[np.int64], weights: str = "") -> float:
+def kappa(table: Sequence[Sequence[int]] | Int64s, weights: str = "") -> float:
     """Cohen's kappa: 1 - sum(w * observed) / sum(w * expected by chance) (Cohen 1960; weighted, Cohen 1968, equation 4).
 
     Args:

@@ -10,9 +10,9 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import ParameterError
+from ..core.arrays import Float64s
 from ..measures.measure import Measure
 from ..measures.names import parse
 from ..plots.tables import EMPTY_CELL, ResultCell, ResultTable, TableReport, json_values, latex_text
@@ -297,7 +297,7 @@ def _row(
     return {"measure": measure, "system": system, "collection": collection, **figures, "source": source}
 
 
-def _stratified(strata: Sequence[NDArray[np.float64]], alpha: float) -> tuple[float, float, float, float, float, float]:
+def _stratified(strata: Sequence[Float64s], alpha: float) -> tuple[float, float, float, float, float, float]:
     """Return the mean over strata, the ends of its interval, t, degrees of freedom and p, from the values of each stratum."""
     from scipy.special import stdtr, stdtrit
 

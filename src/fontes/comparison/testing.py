@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import InputError, ParameterError, Run
+from ..core.arrays import Float64s, Floats, Int64s
 from ..measures.evaluation import Evaluation
 from ..measures.measure import Measure
 from ..measures.names import parse
@@ -27,8 +28,6 @@ ALLOW = "allow_empty=True (--allow-empty; in a file allow_empty = true in [repor
 PERMUTATIONS = 100_000
 RESAMPLES = 10_000
 PAIR_BLOCK_SIZE = 500  # pairs whose resamples are in memory at the same time: 40 MB
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Testing:
         return "none" if self.test == "tukey" else self.correction
 
     def test_all(
-        self, values: Sequence[Floats], pairs: Sequence[tuple[int, int]], differences: Floats
+        self, values: Sequence[Float64s], pairs: Sequence[tuple[int, int]], differences: Float64s
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Test all pairs of systems by all measures.
 
@@ -240,10 +239,10 @@ class PairedValues:
 
     measures: tuple[Measure, ...]
     names: list[str]
-    values: Floats
-    resampled: NDArray[np.floating]
-    machine: Floats | None = None
-    rows: NDArray[np.int64] | None = None
+    values: Float64s
+    resampled: Floats
+    machine: Float64s | None = None
+    rows: Int64s | None = None
 
     @classmethod
     def of(cls, systems: Mapping[str, Evaluation], measures: Sequence[Measure], seed: int) -> PairedValues:
@@ -307,7 +306,7 @@ class PairedValues:
         )
         return PredictionPowered.of(human, machine, self.rows)
 
-    def _sides(self, pairs: list[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _sides(self, pairs: list[tuple[int, int]]) -> tuple[Int64s, Int64s]:
         """Return the columns of the first and of the second system of each pair, measure by measure."""
         starts = np.arange(len(self.measures))[:, None] * len(self.names)
         first, second = np.array(pairs).T
@@ -324,5 +323,5 @@ class PairedValues:
         return low, high
 
 
-def _columns(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Floats:
+def _columns(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Float64s:
     return np.stack([evaluation.array(measure) for measure in measures for evaluation in evaluations], axis=1)

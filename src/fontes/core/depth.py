@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Ints
 from .checks import check_whole
 from .errors import ParameterError, PipelineError
 from .part import Part, indexes_of
@@ -56,7 +56,7 @@ def at_most(count: int, up_to: int | None) -> int:
     return count if up_to is None else min(count, up_to + 1)
 
 
-def matches_of_any(fusion: Part, stages: Sequence[Any], topic: Topic) -> NDArray[np.integer]:
+def matches_of_any(fusion: Part, stages: Sequence[Any], topic: Topic) -> Ints:
     """Return the ordinals of the documents that match one of some stages; `fusion` is their fusion, for messages.
 
     Raises:

@@ -5,21 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import Float32s, Float64s, Int32s, Int64s, Ints, Scalar, UInt64s
 from .errors import PipelineError
 from .run import Run, finite_scores, order_keys
 from .strings import Strings, offsets_of
 from .values import Topic, Topics
-
-if TYPE_CHECKING:
-    from .arrays import Scalar
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 HALF = np.uint64(32)
 LOW = np.uint64(0xFFFFFFFF)
@@ -42,10 +36,10 @@ class Pairs:
     runs: tuple[Run, ...]
     topics: Topics
     ids: Strings
-    bounds: Ints
-    codes: NDArray[np.int32]
-    numbers: tuple[Ints, ...]
-    pair_numbers: tuple[Ints, ...]
+    bounds: Int64s
+    codes: Int32s
+    numbers: tuple[Int64s, ...]
+    pair_numbers: tuple[Int64s, ...]
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Pairs:
@@ -80,7 +74,7 @@ class Pairs:
         return len(self.codes)
 
     @property
-    def sizes(self) -> Ints:
+    def sizes(self) -> Int64s:
         """Number of pairs of each topic."""
         return np.diff(self.bounds)
 
@@ -88,7 +82,7 @@ class Pairs:
         """Repeat the value of each topic for its pairs."""
         return np.repeat(values, self.sizes)
 
-    def order(self, scores: NDArray[np.float32]) -> Ints:
+    def order(self, scores: Float32s) -> Int64s:
         """Return the order of the pairs by topic, then best first, for scores without NaN."""
         first = self.of_topics(self.bounds[:-1])
         within = np.arange(len(self)) - first  # ascends with the document ids
@@ -96,7 +90,7 @@ class Pairs:
         _sort_each(keys, self.bounds)
         return first + (~keys & LOW).astype(np.int64)
 
-    def run(self, scores: Floats, provenance: dict[str, object]) -> Run:
+    def run(self, scores: Float64s, provenance: dict[str, object]) -> Run:
         """Return the run with these scores, one per pair.
 
         Raises:
@@ -110,7 +104,7 @@ class Pairs:
         )
 
 
-def _topics(runs: Sequence[Run]) -> tuple[Topics, list[Ints]]:
+def _topics(runs: Sequence[Run]) -> tuple[Topics, list[Int64s]]:
     if all(run.topics is runs[0].topics for run in runs):
         return runs[0].topics, [np.arange(len(runs[0]))] * len(runs)
     topics: dict[str, Topic] = {}
@@ -125,7 +119,7 @@ def _topics(runs: Sequence[Run]) -> tuple[Topics, list[Ints]]:
     return Topics(topics.values()), numbers
 
 
-def _codes(runs: Sequence[Run]) -> tuple[Strings, list[NDArray[np.int32]]]:
+def _codes(runs: Sequence[Run]) -> tuple[Strings, list[Int32s]]:
     """Merged table of document ids, and each run's documents as positions in it."""
     tables = [run.ids for run in runs]
     if all(table is tables[0] for table in tables):
@@ -139,7 +133,7 @@ def _codes(runs: Sequence[Run]) -> tuple[Strings, list[NDArray[np.int32]]]:
     return Strings.of(seen), codes
 
 
-def _used(run: Run) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+def _used(run: Run) -> tuple[Ints, Ints]:
     """Positions in the run's table of ids that it uses, and the position among these of each row's document."""
     if run.rows < len(run.ids) // 8:  # few rows of a large table: avoid a pass over the table
         return np.unique(run.codes, return_inverse=True)
@@ -147,13 +141,13 @@ def _used(run: Run) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
     return np.flatnonzero(used), (np.cumsum(used) - 1)[run.codes]
 
 
-def _sort_each(keys: NDArray[np.uint64], bounds: Ints) -> None:
+def _sort_each(keys: UInt64s, bounds: Int64s) -> None:
     """Sort the keys of each topic in place; many short sorts are much faster than a long one."""
     for start, end in itertools.pairwise(bounds.tolist()):
         keys[start:end].sort()
 
 
-def aligned(run: Run, result: Run, label: str) -> NDArray[np.float32]:
+def aligned(run: Run, result: Run, label: str) -> Float32s:
     """Return the score that a stage's result has for each row of the run that it took; NaN for a row that it left out."""
     codes = result.codes
     if result.ids is not run.ids:

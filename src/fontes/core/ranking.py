@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Float32s, Int32s, Ints, UInt32s, UInt64s
 from .checks import check_key
 from .errors import InputError, ParameterError, PipelineError
 from .html import of_ranking
@@ -54,10 +54,10 @@ class Ranking(Tabular, Sequence[Hit]):
         self,
         topic: Topic | str,
         ids: Strings,
-        codes: NDArray[np.int32],
-        scores: NDArray[np.float32],
+        codes: Int32s,
+        scores: Float32s,
         documents: Documents | None = None,
-        matches: Callable[[], NDArray[np.integer]] | None = None,
+        matches: Callable[[], Ints] | None = None,
         total: int | Counter | None = None,
         offset: int = 0,
     ) -> None:
@@ -199,7 +199,7 @@ class Ranking(Tabular, Sequence[Hit]):
         }
         return with_documents(rows, self.docs, text, columns)
 
-    def with_facets(self, columns: Sequence[str], matches: Callable[[], NDArray[np.integer]]) -> Ranking:
+    def with_facets(self, columns: Sequence[str], matches: Callable[[], Ints]) -> Ranking:
         """Return this ranking, whose `facets()` returns the counts of these columns, which are made now.
 
         Args:
@@ -321,7 +321,7 @@ def docs_of(rankings: Sequence[Ranking], max_bytes: int | None = None) -> list[l
     return every
 
 
-def order_keys(scores: NDArray[np.float32], ranks: NDArray[np.uint32]) -> NDArray[np.uint64]:
+def order_keys(scores: Float32s, ranks: UInt32s) -> UInt64s:
     """Return uint64 keys whose descending order is descending scores, then descending ids.
 
     `ranks` are the positions of the ids in ascending order. -0.0 counts as 0.0.

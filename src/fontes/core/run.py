@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Bools, Float32s, Floats, Int32s, Int64s, Ints
 from .checks import real, string_of
 from .errors import InputError, ParameterError
 from .html import of_run
@@ -22,7 +22,7 @@ from .tabular import Tabular, is_frame
 from .values import Doc, Documents, Topic, Topics
 
 Kind: TypeAlias = "type[Topics] | type[Run]"
-"""What a stage takes or gives."""
+"""Class of the values that a stage takes or gives."""
 MAX_SCORE = float(np.finfo(np.float32).max)
 LINES = 25  # a run of more topics and documents is printed by its head
 
@@ -47,25 +47,25 @@ class Run(Tabular, Mapping[str, "Ranking"]):
     __slots__ = ("_matches", "_position", "bounds", "codes", "documents", "ids", "provenance", "scores", "topics")
     topics: Topics
     ids: Strings
-    bounds: NDArray[np.int64]
-    codes: NDArray[np.int32]
-    scores: NDArray[np.float32]
+    bounds: Int64s
+    codes: Int32s
+    scores: Float32s
     documents: Documents | None
     provenance: Mapping[str, Any]
-    _matches: Callable[[str], NDArray[np.integer]] | None
+    _matches: Callable[[str], Ints] | None
     _position: dict[str, int]
 
     def __init__(
         self,
         topics: Topics,
         ids: Strings,
-        bounds: NDArray[np.int64],
-        codes: NDArray[np.int32],
-        scores: NDArray[np.float32],
+        bounds: Int64s,
+        codes: Int32s,
+        scores: Float32s,
         *,
         documents: Documents | None = None,
         provenance: Mapping[str, object] | None = None,
-        matches: Callable[[str], NDArray[np.integer]] | None = None,
+        matches: Callable[[str], Ints] | None = None,
     ) -> None:
         """Make a run from sorted columns; use `Run.of` and `Run.from_columns` for others.
 
@@ -153,9 +153,9 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         cls,
         topics: Topics,
         ids: Strings,
-        numbers: NDArray[np.int64],
-        codes: NDArray[np.int32],
-        scores: NDArray[np.float32],
+        numbers: Int64s,
+        codes: Int32s,
+        scores: Float32s,
         *,
         documents: Documents | None = None,
         provenance: Mapping[str, object] | None = None,
@@ -241,16 +241,16 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         return self.documents
 
     @property
-    def topic_numbers(self) -> NDArray[np.int64]:
+    def topic_numbers(self) -> Int64s:
         """Topic of each row, int64, as a position in `topics`."""
         return np.repeat(np.arange(len(self.topics)), np.diff(self.bounds))
 
-    def keep(self, mask: NDArray[np.bool_]) -> Run:
+    def keep(self, mask: Bools) -> Run:
         """Return the run with only the rows where the boolean `mask` is true."""
         bounds = offsets_of(np.bincount(self.topic_numbers[mask], minlength=len(self.topics)))
         return self._with_rows(bounds, self.codes[mask], self.scores[mask])
 
-    def with_scores(self, scores: NDArray[np.floating], provenance: Mapping[str, object] | None = None) -> Run:
+    def with_scores(self, scores: Floats, provenance: Mapping[str, object] | None = None) -> Run:
         """Return the run with other scores, one per row, re-sorted.
 
         Args:
@@ -303,10 +303,10 @@ class Run(Tabular, Mapping[str, "Ranking"]):
 
     def _with_rows(
         self,
-        bounds: NDArray[np.int64],
-        codes: NDArray[np.int32],
-        scores: NDArray[np.float32],
-        matches: Callable[[str], NDArray[np.integer]] | None = None,
+        bounds: Int64s,
+        codes: Int32s,
+        scores: Float32s,
+        matches: Callable[[str], Ints] | None = None,
         topics: Topics | None = None,
     ) -> Run:
         facts: dict[str, Any] = {"documents": self.documents, "provenance": self.provenance, "matches": matches}
@@ -389,12 +389,12 @@ class Run(Tabular, Mapping[str, "Ranking"]):
 
 
 def finite_scores(
-    scores: NDArray[np.floating],
+    scores: Floats,
     topics: Topics,
-    numbers: NDArray[np.int64],
+    numbers: Int64s,
     ids: Strings,
-    codes: NDArray[np.int32],
-) -> NDArray[np.float32]:
+    codes: Int32s,
+) -> Float32s:
     """Return computed scores as float32.
 
     A run that was read may have infinite scores, but what is computed from numbers of the data must not be infinite.

@@ -11,10 +11,8 @@ from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, ClassVar, Generic, Never, TypeVar, cast, get_args, get_origin
 
-import numpy as np
-from numpy.typing import NDArray
-
 from .answers import NAME, answers_of
+from .arrays import Float32s, Ints
 from .depth import at_most, check_depth, check_page, check_reach, matches_of_any
 from .errors import ParameterError, PipelineError
 from .html import boxes
@@ -198,7 +196,7 @@ class Stage(Part, ABC, Generic[A, B]):
         self.require(Topics, Run, "count")
         return at_most(len(self.matches(topic_of(query))), up_to)
 
-    def matches(self, topic: Topic) -> NDArray[np.integer]:
+    def matches(self, topic: Topic) -> Ints:
         """Return the ordinals of all documents that match, ascending; raises as `count`."""
         raise PipelineError(f"{self._label} has no number of matches: it ranks documents whether they match or not")
 
@@ -224,7 +222,7 @@ class Stage(Part, ABC, Generic[A, B]):
         """Explain the score of a document for a stage that takes the run; by default `explain` of its topic."""
         return self.explain(run.topics[topic_id], doc_id)
 
-    def candidate_scores(self, run: Run) -> NDArray[np.float32]:
+    def candidate_scores(self, run: Run) -> Float32s:
         """Score the documents of a run, each with its topic, as this stage scores those that it returns itself.
 
         A retriever's limit of documents and filter do not matter: no document is left out.
@@ -413,7 +411,7 @@ class Pipeline(Stage[Any, Any]):
         retriever, topic = self._last_retriever(topic_of(query))
         return retriever.count(topic, up_to)
 
-    def matches(self, topic: Topic) -> NDArray[np.integer]:
+    def matches(self, topic: Topic) -> Ints:
         """Return the matches of the last retriever, for the topic that the stages before it make."""
         retriever, rewritten = self._last_retriever(topic)
         return retriever.matches(rewritten)
@@ -446,7 +444,7 @@ class Pipeline(Stage[Any, Any]):
         topics = value if isinstance(value, Topics) else value.topics
         return cast(Topic, topics[topic.id])
 
-    def candidate_scores(self, run: Run) -> NDArray[np.float32]:
+    def candidate_scores(self, run: Run) -> Float32s:
         """Score as the last stage does, for the topics that the earlier stages make."""
         *earlier, last = (stage for stage in self.stages if not isinstance(stage, Cut))
         if self.takes is not Topics or last.takes is not Topics:
@@ -504,7 +502,7 @@ class Scaled(Stage[Any, Run]):
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
         return self.stage.count(query, up_to)
 
-    def matches(self, topic: Topic) -> NDArray[np.integer]:
+    def matches(self, topic: Topic) -> Ints:
         return self.stage.matches(topic)
 
     def apply(self, value: object, /) -> Run:
@@ -539,7 +537,7 @@ class Sum(Stage[Any, Run]):
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
         return count_of_any(self, self.stages, query, up_to)
 
-    def matches(self, topic: Topic) -> NDArray[np.integer]:
+    def matches(self, topic: Topic) -> Ints:
         return matches_of_any(self, self.stages, topic)
 
     def apply(self, value: object, /) -> Run:

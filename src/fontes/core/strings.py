@@ -11,6 +11,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import Bytes, Int64s, Ints, UInt32s
+
 SEARCHES_BEFORE_HEADS = 64  # searches of a table before its heads are collected
 HEAD = 16  # every HEAD-th string is a head, in memory for binary search
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -30,14 +32,14 @@ class Strings(Sequence[str]):
 
     def __init__(
         self,
-        blob: NDArray[np.uint8],
-        offsets: NDArray[np.integer],
-        order: NDArray[np.uint32] | None = None,
-        check: Callable[[NDArray[np.uint32]], None] | None = None,
+        blob: Bytes,
+        offsets: Ints,
+        order: UInt32s | None = None,
+        check: Callable[[UInt32s], None] | None = None,
     ) -> None:
         self.blob, self.offsets = blob, offsets
         self._order, self._check = order, check
-        self._rank: NDArray[np.uint32] | None = None
+        self._rank: UInt32s | None = None
         self._finds = 0
         self._heads: list[bytes] = []  # every HEAD-th string, ascending, once many were searched
 
@@ -47,7 +49,7 @@ class Strings(Sequence[str]):
         return cls(*concatenated(encoded(list(strings))))
 
     @property
-    def order(self) -> NDArray[np.uint32]:
+    def order(self) -> UInt32s:
         """Positions of the strings in ascending order."""
         if self._order is None:
             self._order = _sorted_positions(self.blob, self.offsets)
@@ -58,7 +60,7 @@ class Strings(Sequence[str]):
         return self._order
 
     @property
-    def rank(self) -> NDArray[np.uint32]:
+    def rank(self) -> UInt32s:
         """Position of each string in `order`."""
         if self._rank is None:
             rank = np.empty(len(self), dtype=np.uint32)
@@ -88,7 +90,7 @@ class Strings(Sequence[str]):
             return order.item(low)
         return -1
 
-    def take(self, positions: NDArray[np.integer]) -> list[str]:
+    def take(self, positions: Ints) -> list[str]:
         """Return the strings at `positions`, which count from 0 up."""
         if len(positions) * 2 > len(self):
             table = self.tolist()
@@ -96,7 +98,7 @@ class Strings(Sequence[str]):
         blob, offsets = self.blob.data, self.offsets.data  # whose items are faster than an array's
         return [blob[offsets[p] : offsets[p + 1]].tobytes().decode() for p in positions.tolist()]
 
-    def reordered(self, indices: NDArray[np.integer]) -> Strings:
+    def reordered(self, indices: Ints) -> Strings:
         """Return a table of the strings at these positions, in this order."""
         lengths = np.diff(self.offsets).astype(np.int64)[indices]
         offsets = offsets_of(lengths)
@@ -143,14 +145,14 @@ class Strings(Sequence[str]):
         return f"Strings({len(self)})"
 
 
-def offsets_of(sizes: Sequence[int] | NDArray[np.integer | np.bool_]) -> NDArray[np.int64]:
+def offsets_of(sizes: Sequence[int] | NDArray[np.integer | np.bool_]) -> Int64s:
     """Return the start of each of consecutive pieces of these sizes, and the end of the last."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, dtype=np.int64, out=offsets[1:])
     return offsets
 
 
-def concatenated(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def concatenated(texts: Sequence[bytes]) -> tuple[Bytes, Int64s]:
     """Return concatenated texts, uint8, and their offsets, (texts + 1,)."""
     return np.frombuffer(b"".join(texts), dtype=np.uint8), offsets_of(np.fromiter(map(len, texts), np.int64, len(texts)))
 
@@ -176,7 +178,7 @@ def encodable(string: str) -> str:
     return SURROGATE.sub("\ufffd", string)
 
 
-def _sorted_positions(blob: NDArray[np.uint8], offsets: NDArray[np.integer]) -> NDArray[np.uint32]:
+def _sorted_positions(blob: Bytes, offsets: Ints) -> UInt32s:
     """Sorted positions: by leading bytes as big-endian numbers, ties by the following ones."""
     starts = offsets[:-1].astype(np.int64)
     lengths = np.diff(offsets).astype(np.int64)

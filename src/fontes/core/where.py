@@ -17,8 +17,8 @@ from functools import reduce
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Bools
 from .dates import date_of, is_date
 from .errors import FontesError, ParameterError
 from .filter_correction import correct_filter
@@ -36,7 +36,7 @@ MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 NAMES = {"keyword": "a string", "integer": "a whole number", "float": "a number", "boolean": "True or False"}
 NAMES |= {"keywords": NAMES["keyword"], "date": 'a date such as "2020-05-17" or "2020-05-17T12:00:00Z"'}
 
-Mask = NDArray[np.bool_]
+Mask = Bools
 
 
 class ColumnSource(Protocol):

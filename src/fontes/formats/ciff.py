@@ -15,9 +15,9 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import Doc, InputError
+from ..core.arrays import Bools, Int32s, Int64s, Ints
 from ..core.errors import needs_extra
 from ..core.strings import Strings, concatenated
 from ..storage.arrays import is_utf8
@@ -126,7 +126,7 @@ class CiffReader:
         self._present = np.zeros(self.header.num_docs, dtype=np.bool_)  # documents that have a posting
         self._cf = self._length = self._filled = 0  # sums of frequencies and of lengths, and documents with a length
 
-    def lists(self) -> Iterator[tuple[Strings, NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]]:
+    def lists(self) -> Iterator[tuple[Strings, Int64s, Int32s, Int32s]]:
         """Yield batches of terms in the order of the file, with their df and their concatenated docs and tfs."""
         noun, start, total = "postings list", 0, self.header.num_postings_lists
         while start < total:
@@ -151,7 +151,7 @@ class CiffReader:
             start += len(terms)
             yield terms, counts, docs.astype(np.int32), all_tfs.astype(np.int32)
 
-    def records(self) -> Iterator[tuple[Strings, NDArray[np.int64]]]:
+    def records(self) -> Iterator[tuple[Strings, Int64s]]:
         """Yield batches of ids and lengths of documents in the order of their ordinals."""
         noun, start, total = "document", 0, self.header.num_docs
         while start < total:
@@ -259,8 +259,8 @@ class CiffReader:
         return Strings(blob, bounds)
 
     def _postings(
-        self, noun: str, first: int, terms: Strings, ends: NDArray[np.int64], gaps: NDArray[np.int64], tfs: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        self, noun: str, first: int, terms: Strings, ends: Int64s, gaps: Int64s, tfs: Int64s
+    ) -> tuple[Int64s, Int64s]:
         """Return the checked docs and tfs of lists that end at `ends`."""
         counts = np.diff(ends, prepend=0)
         starts = ends - counts
@@ -285,9 +285,7 @@ class CiffReader:
         self._present[docs] = True
         return docs, tfs
 
-    def _check(
-        self, noun: str, first: int, texts: Strings, wrong: NDArray[np.bool_], problem: str, *numbers: NDArray[np.int64]
-    ) -> None:
+    def _check(self, noun: str, first: int, texts: Strings, wrong: Bools, problem: str, *numbers: Int64s) -> None:
         if wrong.any():
             i = int(np.argmax(wrong))
             text = "" if noun == "document" else texts[i]
@@ -321,9 +319,7 @@ def encoded(items: Iterable[object]) -> bytes:
     return out.getvalue()
 
 
-def term_messages(
-    terms: Iterable[str], df: NDArray[np.integer], cf: NDArray[np.integer], docs: NDArray[np.integer], tfs: NDArray[np.integer]
-) -> Iterator[Any]:
+def term_messages(terms: Iterable[str], df: Ints, cf: Ints, docs: Ints, tfs: Ints) -> Iterator[Any]:
     """Yield the messages of terms with their concatenated docs and tfs."""
     ends = np.cumsum(df)
     gaps = np.diff(docs.astype(np.int64), prepend=0)
@@ -338,7 +334,7 @@ def term_messages(
         yield message
 
 
-def record_messages(ids: Iterable[str], first: int, lengths: NDArray[np.integer]) -> Iterator[Any]:
+def record_messages(ids: Iterable[str], first: int, lengths: Ints) -> Iterator[Any]:
     """Yield the messages of documents with docids from `first`."""
     record = messages().DocRecord
     for docid, (name, length) in enumerate(zip(ids, lengths.tolist(), strict=True), first):

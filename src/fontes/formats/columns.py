@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import InputError, Qrels, Ranking, Run, Strings, Topic, Topics
+from ..core.arrays import Float32s, Int32s, Int64s, Ints
 from ..core.checks import grade_of
 from ..core.strings import SURROGATE, concatenated, utf8
 from ..storage.files import InputFile
@@ -166,9 +166,9 @@ class _RunRows:
         self.topics = topics
         self.topic_numbers = _numbering(map(utf8, topics))
         self.doc_codes = _numbering(())
-        self.numbers: list[NDArray[np.int64]] = []
-        self.codes: list[NDArray[np.int32]] = []
-        self.scores: list[NDArray[np.float32]] = []
+        self.numbers: list[Int64s] = []
+        self.codes: list[Int32s] = []
+        self.scores: list[Float32s] = []
         self.count = 0
         self.blanks: list[int] = []  # rows before each blank line
 
@@ -209,7 +209,7 @@ class _RunRows:
             problem = f"topic '{topic_ids[int(numbers[row])]}', document '{ids[int(codes[row])]}': listed a second time"
             raise InputError.at(self.name, self._line(row), problem) from None
 
-    def _parse_scores(self, tokens: list[bytes]) -> NDArray[np.float32]:
+    def _parse_scores(self, tokens: list[bytes]) -> Float32s:
         """Return scores or ranks; InputError for NaN, a rank below 0, or anything but a number."""
         parse: Callable[[bytes], float]
         parse, column, expected = float, "score", "number"
@@ -246,7 +246,7 @@ class _RunRows:
             else:
                 rows += 1
 
-    def _checked_ids(self, numbering: dict[bytes, int], column: NDArray[np.integer]) -> list[bytes]:
+    def _checked_ids(self, numbering: dict[bytes, int], column: Ints) -> list[bytes]:
         """Return ids in the order of their numbers; InputError names the line that is not UTF-8."""
         ids = list(numbering)
         try:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import Doc, InputError
+from ..core.arrays import Bytes, UInt32s
 from ..core.strings import Strings, encoded, offsets_of
 
 
@@ -26,8 +26,8 @@ class Packed:
     """
 
     ids: Strings
-    text: NDArray[np.uint8]
-    sizes: NDArray[np.uint32]
+    text: Bytes
+    sizes: UInt32s
     values: Sequence[Mapping[str, object]] = ()
 
     def __len__(self) -> int:

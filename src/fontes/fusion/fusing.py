@@ -9,27 +9,27 @@ from numbers import Real
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import Explanation, InputError, ParameterError, PipelineError, Run, Stage, Topic, Topics
+from ..core.arrays import Float64s, Int64s, Ints
 from ..core.depth import matches_of_any
 from ..core.hints import nearest
-from ..core.pairs import Floats, Ints, Pairs
+from ..core.pairs import Pairs
 from ..core.parameters import tuned
 from ..core.stage import count_of_any, topic_of
 
 
-def reciprocal_rank(ranks: Floats, candidates: Ints, k: float) -> Floats:
+def reciprocal_rank(ranks: Float64s, candidates: Int64s, k: float) -> Float64s:
     """1 / (k + rank)."""
     return 1 / (k + ranks)
 
 
-def inverse_square_rank(ranks: Floats, candidates: Ints, k: float) -> Floats:
+def inverse_square_rank(ranks: Float64s, candidates: Int64s, k: float) -> Float64s:
     """1 / rank^2."""
     return 1 / ranks**2
 
 
-def points(ranks: Floats, candidates: Ints, k: float) -> Floats:
+def points(ranks: Float64s, candidates: Int64s, k: float) -> Float64s:
     """Borda points: candidates - rank + 1, where the candidates are the documents of all lists of the topic."""
     return candidates - ranks + 1
 
@@ -37,7 +37,7 @@ def points(ranks: Floats, candidates: Ints, k: float) -> Floats:
 LEAST_PROBABILITY = 1e-6
 
 
-def log_odds(lists: RankedLists) -> Floats:
+def log_odds(lists: RankedLists) -> Float64s:
     """log(p / (1 - p)) of probabilities, with p from 1e-6 to 1 - 1e-6; raises InputError for scores outside [0, 1]."""
     outside = (lists.scores < 0) | (lists.scores > 1)
     if outside.any():
@@ -46,7 +46,7 @@ def log_odds(lists: RankedLists) -> Floats:
     return np.asarray(np.log(probabilities) - np.log1p(-probabilities))
 
 
-def remaining_points(candidates: Ints, sizes: Ints) -> Floats:
+def remaining_points(candidates: Int64s, sizes: Int64s) -> Float64s:
     """Mean of the Borda points that a list of `sizes` documents leaves unassigned."""
     return (candidates.astype(np.float64) - sizes + 1) / 2
 
@@ -70,14 +70,14 @@ class Formula:
     """
 
     source: str
-    of_ranks: Callable[[Floats, Ints, float], Floats] | None = None
+    of_ranks: Callable[[Float64s, Int64s, float], Float64s] | None = None
     label: str = ""
     extremum: np.ufunc | None = None
     combination: str = "sum of the parts"
     counted: bool = False
     weighted: bool = False
-    missing: Callable[[Ints, Ints], Floats] | Literal["min"] | None = None
-    of_scores: Callable[[RankedLists], Floats] | None = None
+    missing: Callable[[Int64s, Int64s], Float64s] | Literal["min"] | None = None
+    of_scores: Callable[[RankedLists], Float64s] | None = None
 
 
 _FOX = "Fox and Shaw, 1994"
@@ -138,7 +138,7 @@ class FusionMethod:
         """Formula of the method."""
         return METHODS[self.name]
 
-    def columns(self, pairs: Pairs) -> NDArray[np.float64]:
+    def columns(self, pairs: Pairs) -> Float64s:
         """Return the unweighted contribution of each run to each pair, float64 (runs, pairs); NaN for no contribution.
 
         Raises:
@@ -151,14 +151,14 @@ class FusionMethod:
             row[pairs.pair_numbers[i]] = contributions
         return table
 
-    def scores(self, pairs: Pairs, columns: NDArray[np.float64]) -> Floats:
+    def scores(self, pairs: Pairs, columns: Float64s) -> Float64s:
         """Return the score of each pair, float64 (pairs,): the columns combined in the order of the systems."""
         if self.formula.extremum is not None:
-            extremes: Floats = self.formula.extremum.reduce(columns, axis=0)
+            extremes: Float64s = self.formula.extremum.reduce(columns, axis=0)
             return extremes
         return weighted(columns, self.weights or (1.0,) * len(columns), self.times(pairs))
 
-    def times(self, pairs: Pairs) -> Ints | None:
+    def times(self, pairs: Pairs) -> Int64s | None:
         """Return the number of runs with each pair, int64 (pairs,), if the method multiplies by it; else None."""
         if not self.formula.counted:
             return None
@@ -172,7 +172,7 @@ class FusionMethod:
             return self.formula.label.format(score=score)
         return f"{self.normalize} of {score:g}" if self.normalize else "score"
 
-    def _contributions(self, pairs: Pairs, i: int) -> Floats:
+    def _contributions(self, pairs: Pairs, i: int) -> Float64s:
         """Return the contribution of run `i` to each of its rows, float64 (rows,)."""
         run = pairs.runs[i]
         lists = RankedLists(run, f"system {i + 1}")
@@ -183,7 +183,7 @@ class FusionMethod:
         candidates = np.repeat(pairs.sizes[pairs.numbers[i]], np.diff(run.bounds))
         return self.formula.of_ranks(lists.ranks, candidates, self.k)
 
-    def _missing_contributions(self, pairs: Pairs, i: int, contributions: Floats) -> float | Floats:
+    def _missing_contributions(self, pairs: Pairs, i: int, contributions: Float64s) -> float | Float64s:
         """Return the contribution of run `i` to the pairs that it lacks: one number, or an array (pairs,).
 
         Args:
@@ -208,7 +208,7 @@ class FusionMethod:
         return pairs.of_topics(last)
 
 
-def weighted(columns: Sequence[Floats] | NDArray[np.float64], weights: Sequence[float], times: Ints | None = None) -> Floats:
+def weighted(columns: Sequence[Float64s] | Float64s, weights: Sequence[float], times: Int64s | None = None) -> Float64s:
     """Return the weighted sum of the columns, float64, added in their order and multiplied by `times` if given."""
     total = np.zeros(len(columns[0]), dtype=np.float64)
     for column, weight in zip(columns, weights, strict=True):
@@ -261,18 +261,18 @@ class RankedLists:
         self._run, self._name = run, name
         lengths = np.diff(run.bounds)
         nonempty = lengths > 0
-        self.scores: Floats = run.scores.astype(np.float64)
-        self.ranks: Floats = (np.arange(1, run.rows + 1) - np.repeat(run.bounds[:-1], lengths)).astype(np.float64)
-        self.starts: Ints = run.bounds[:-1][nonempty]
-        self.lengths: Ints = lengths[nonempty]
-        self.best: Floats = self.scores[self.starts]
-        self.worst: Floats = self.scores[run.bounds[1:][nonempty] - 1]
+        self.scores: Float64s = run.scores.astype(np.float64)
+        self.ranks: Float64s = (np.arange(1, run.rows + 1) - np.repeat(run.bounds[:-1], lengths)).astype(np.float64)
+        self.starts: Int64s = run.bounds[:-1][nonempty]
+        self.lengths: Int64s = lengths[nonempty]
+        self.best: Float64s = self.scores[self.starts]
+        self.worst: Float64s = self.scores[run.bounds[1:][nonempty] - 1]
 
     def per_row(self, values: Any) -> Any:
         """Repeat the value of each list for its rows."""
         return np.repeat(values, self.lengths)
 
-    def sums(self, values: Floats) -> Floats:
+    def sums(self, values: Float64s) -> Float64s:
         """Return the sum over each list of the values of its rows."""
         return np.add.reduceat(values, self.starts) if len(self.starts) else self.best
 
@@ -282,27 +282,27 @@ class RankedLists:
         return InputError(f"{self._name}, topic '{topic}', document '{self._run.ids[int(self._run.codes[row])]}': {problem}")
 
 
-def min_max(lists: RankedLists) -> Floats:
+def min_max(lists: RankedLists) -> Float64s:
     """(score - worst) / (best - worst); 1 in a list of equal scores."""
     return _ratio(lists.scores - lists.per_row(lists.worst), lists.per_row(lists.best - lists.worst), 1.0)
 
 
-def by_max(lists: RankedLists) -> Floats:
+def by_max(lists: RankedLists) -> Float64s:
     """score / best; raises InputError for a best score that is not positive."""
     if len(lists.best) and lists.best.min() <= 0:
         problem = f"max divides by the best score, which is {lists.best.min():g} here; normalise by min-max"
         raise lists.error(int(lists.starts[np.argmin(lists.best)]), problem)
-    scores: Floats = lists.scores / lists.per_row(lists.best)
+    scores: Float64s = lists.scores / lists.per_row(lists.best)
     return scores
 
 
-def by_sum(lists: RankedLists) -> Floats:
+def by_sum(lists: RankedLists) -> Float64s:
     """(score - worst) / sum of (score - worst) over the list; 1 / length in a list of equal scores."""
     differences = lists.scores - lists.per_row(lists.worst)
     return _ratio(differences, lists.per_row(lists.sums(differences)), 1 / lists.per_row(lists.lengths))
 
 
-def z_score(lists: RankedLists) -> Floats:
+def z_score(lists: RankedLists) -> Float64s:
     """(score - mean) / standard deviation, which divides by n; 0 in a list of equal scores."""
     deviations = lists.scores - lists.per_row(lists.sums(lists.scores) / lists.lengths)
     standard_deviation = np.sqrt(lists.sums(deviations**2) / lists.lengths)
@@ -311,13 +311,13 @@ def z_score(lists: RankedLists) -> Floats:
     return _ratio(deviations, lists.per_row(standard_deviation), 0.0)
 
 
-def by_rank(lists: RankedLists) -> Floats:
+def by_rank(lists: RankedLists) -> Float64s:
     """1 - (rank - 1) / length of the list."""
-    scores: Floats = 1 - (lists.ranks - 1) / lists.per_row(lists.lengths).astype(np.float64)
+    scores: Float64s = 1 - (lists.ranks - 1) / lists.per_row(lists.lengths).astype(np.float64)
     return scores
 
 
-NORMALIZATIONS: dict[str, Callable[[RankedLists], Floats]] = {
+NORMALIZATIONS: dict[str, Callable[[RankedLists], Float64s]] = {
     "min-max": min_max,
     "max": by_max,
     "sum": by_sum,
@@ -326,7 +326,7 @@ NORMALIZATIONS: dict[str, Callable[[RankedLists], Floats]] = {
 }
 
 
-def normalized(lists: RankedLists, normalization: str | None) -> Floats:
+def normalized(lists: RankedLists, normalization: str | None) -> Float64s:
     """Return the scores, normalised in each list, float64 (rows,).
 
     Args:
@@ -341,7 +341,7 @@ def normalized(lists: RankedLists, normalization: str | None) -> Floats:
     return lists.scores if normalization is None else NORMALIZATIONS[normalization](lists)
 
 
-def _ratio(numerator: Floats, denominator: Floats, default: Any) -> Floats:
+def _ratio(numerator: Float64s, denominator: Float64s, default: Any) -> Float64s:
     """Return numerator / denominator, and `default` where the denominator is 0, in lists of equal scores."""
     ratios = np.broadcast_to(np.asarray(default, dtype=np.float64), numerator.shape).copy()
     return np.divide(numerator, denominator, out=ratios, where=denominator > 0)
@@ -475,7 +475,7 @@ class Fusion(Stage[Any, Run], name="fuse"):
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
         return count_of_any(self, self.stages, query, up_to)
 
-    def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
+    def matches(self, topic: Topic) -> Ints:
         return matches_of_any(self, self.stages, topic)
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:

@@ -6,18 +6,15 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..comparison.statistics import DIGITS, corrected, deviation, t_test
 from ..core import InputError, ParameterError
+from ..core.arrays import Floats, Int64s
 from ..measures.evaluation import Evaluation
 from ..measures.measure import Measure, probability
 from ..measures.names import parse
-
-Floats = NDArray[np.floating[Any]]
 
 FEW_CHANGED = 20  # units; the worst of so few says nothing of those not seen
 
@@ -156,7 +153,7 @@ def paired_differences(baseline: Evaluation | None, candidate: Evaluation, measu
     return differences
 
 
-def p_above(values: Floats, changed: NDArray[np.int64], bounds: Floats) -> Floats:
+def p_above(values: Floats, changed: Int64s, bounds: Floats) -> Floats:
     """Return the one-sided p of "the mean is at most its bound" for each column: Student's t with one more unit.
 
     Many changes leave most topics as they are and lose much on few, of which a small sample often has none: then a t-test, a
@@ -174,7 +171,7 @@ def p_above(values: Floats, changed: NDArray[np.int64], bounds: Floats) -> Float
     return np.asarray(stdtr(len(values), -t))
 
 
-def lower_end(values: Floats, changed: NDArray[np.int64], alpha: float) -> Floats:
+def lower_end(values: Floats, changed: Int64s, alpha: float) -> Floats:
     """Return the greatest bound of each column that `p_above` rejects at `alpha`."""
     from scipy.special import stdtrit
 
@@ -182,12 +179,12 @@ def lower_end(values: Floats, changed: NDArray[np.int64], alpha: float) -> Float
     return np.asarray(values.mean(axis=0) - stdtrit(n, 1 - alpha) * deviation(values) / math.sqrt(n + 1))
 
 
-def _with_worst(values: Floats, changed: NDArray[np.int64]) -> Floats:
+def _with_worst(values: Floats, changed: Int64s) -> Floats:
     worst = np.minimum(values.min(axis=0), -np.minimum(1, FEW_CHANGED / np.maximum(changed, 1)))
     return np.concatenate([values, worst[None]])
 
 
-def cluster_numbers(topic_ids: Sequence[str], clusters: Mapping[str, Hashable] | None) -> NDArray[np.int64]:
+def cluster_numbers(topic_ids: Sequence[str], clusters: Mapping[str, Hashable] | None) -> Int64s:
     """Return the number of each topic's cluster, from 0; raise InputError if a topic has none or there are fewer than two."""
     if clusters is not None and (alone := next((topic for topic in topic_ids if topic not in clusters), None)) is not None:
         raise InputError(f"topic '{alone}' has no cluster; name the cluster of each judged topic")
@@ -199,7 +196,7 @@ def cluster_numbers(topic_ids: Sequence[str], clusters: Mapping[str, Hashable] |
     return np.array([numbers[name] for name in names])
 
 
-def unit_values(differences: Floats, clusters: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
+def unit_values(differences: Floats, clusters: Int64s) -> tuple[Floats, Int64s]:
     """Return values of clusters, (clusters, columns), and how many changed; their mean is that of the topics.
 
     With S_g the sum of the n_g differences of cluster g, N topics, G clusters and the mean d: d + (S_g - n_g d) G / N, the

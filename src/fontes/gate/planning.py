@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..comparison.statistics import deviation
 from ..core import InputError
+from ..core.arrays import Floats
 from ..measures.evaluation import Evaluation
 from ..measures.measure import Measure, probability
 from ..measures.prediction_powered import MIN_TOPICS, PredictionPowered
 from .decision import FEW_CHANGED, check_margins, cluster_numbers, paired_differences, unit_values
-
-Floats = NDArray[np.floating[Any]]
 
 CORRELATION = 0.8  # of the values of a baseline and a candidate, where there is no candidate
 CORRELATIONS = (0.6, 0.95)  # its range: `bench/gate.py` prints those of real changes

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..comparison import Testing, compare_runs
 from ..comparison.report import Report
 from ..core import FontesError, InputError, ParameterError, Qrels, Run, Topics
+from ..core.arrays import Float64s
 from ..core.progress import Progress, ProgressCallback, silent
 from ..core.work import reporter, work
 from ..experiments.experiment import problem_in
@@ -205,7 +205,7 @@ def _limits(gate: GateFile, arms: Mapping[str, Arm], runs: Mapping[str, Run]) ->
             yield Limit(name, "", first, second, limit)
 
 
-def _seconds(arms: Mapping[str, Arm], topics: Topics, k: int) -> NDArray[np.float64]:
+def _seconds(arms: Mapping[str, Arm], topics: Topics, k: int) -> Float64s:
     """Return the least seconds of each topic, (topics, arms). The arms take turns, and who is first alternates."""
     report = reporter()
     seconds = np.full((len(topics), len(arms)), np.inf)

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bytes, Int64s
 from ..core.errors import InputError
 from ..core.strings import concatenated, offsets_of, utf8
 from ..core.values import Doc
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..formats.corpus import Portion
     from ..formats.packed import Packed
 
-Contents: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]  # concatenated texts and their offsets
+Contents: TypeAlias = tuple[Bytes, Int64s]  # concatenated texts and their offsets
 PLAIN = ("title", "text")  # fields that packed documents hold separately
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import UInt32s
 from ..core.errors import InputError
 from ..core.progress import Progress
 from ..core.strings import Strings, offsets_of
@@ -87,7 +87,7 @@ def ciff_segment(path: str | Path, folder: Path) -> tuple[dict[str, int], dict[s
     return {"documents": reader.header.num_docs, **written}, facts
 
 
-def _order(terms: Strings, name: str) -> NDArray[np.uint32] | None:
+def _order(terms: Strings, name: str) -> UInt32s | None:
     """Numbers of the terms in ascending order; None if they ascend already. Java tools sort terms by UTF-16."""
     words = terms.tolist()
     if all(first < second for first, second in pairwise(words)):

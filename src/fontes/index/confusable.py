@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..core.arrays import Bools, Indices, Int64s, UInt64s
 
 BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it has an inverse
 INVERSE = np.uint64(pow(int(BASE), -1, 1 << 64))
@@ -18,9 +19,7 @@ MAX_LENGTH = 32  # characters of a word that is looked up; longer ones may have 
 STEP = 4  # by which the frequencies of words that are looked up together differ
 
 
-def may_be_confused(
-    words: list[str], df: NDArray[np.int64], counts: NDArray[np.int64], ratios: tuple[int, int], shortest: tuple[int, int]
-) -> NDArray[np.bool_]:
+def may_be_confused(words: list[str], df: Int64s, counts: Int64s, ratios: tuple[int, int], shortest: tuple[int, int]) -> Bools:
     """Return whether words may have a far more frequent neighbour.
 
     Args:
@@ -49,9 +48,7 @@ def may_be_confused(
     return possible
 
 
-def _hashes(
-    words: list[str], lengths: NDArray[np.int64], rows: NDArray[np.intp], edits: int
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.uint64]]]:
+def _hashes(words: list[str], lengths: Int64s, rows: Indices, edits: int) -> Iterator[tuple[Indices, UInt64s]]:
     """Yield rows of words, and a hash of each word after up to so many deletions, until all have been yielded."""
     for length in np.unique(lengths[rows]).tolist():
         of_length = rows[lengths[rows] == length]
@@ -70,7 +67,7 @@ def _hashes(
                 yield of_length, (before[:, i] + (middle + rest * INVERSE) * INVERSE) * BASE >> shift
 
 
-def most_frequent_completion(words: list[str], df: NDArray[np.int64]) -> NDArray[np.int64]:
+def most_frequent_completion(words: list[str], df: Int64s) -> Int64s:
     """Return for each of some ascending words the greatest df of those that begin with it; 0 for none."""
     greatest, frequencies = [0] * len(words), df.tolist()
     stack: list[int] = []

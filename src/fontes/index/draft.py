@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bools
 from ..core.errors import IndexFormatError
 from ..core.progress import silent
 from ..core.work import resources, work
@@ -70,7 +70,7 @@ class Draft:
             self._merged.append((tuple(sources), folder))
         self.leaves.append(Leaf(Segment(folder, texts=self._has_texts)))
 
-    def delete(self, number: int, dead: NDArray[np.bool_]) -> None:
+    def delete(self, number: int, dead: Bools) -> None:
         """Mark further documents of a segment as deleted."""
         leaf, entry = self.leaves[number], self.entries[number]
         self._check_deletions(number, "more of its documents cannot be deleted")

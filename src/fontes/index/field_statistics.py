@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bytes, Int32s, Int64s, Ints
 from ..core.errors import IndexFormatError
 from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
@@ -22,8 +22,6 @@ from .settings import MAX_FIELDS
 
 if TYPE_CHECKING:
     from .segment import Leaf, Segment
-
-Integers = NDArray[np.integer]
 
 
 class FieldLists(RowLists):
@@ -49,7 +47,7 @@ class FieldLists(RowLists):
         for name, array in (("cf", self.cf), ("lengths", self.lengths)):
             self.arrays.check_sum(f"fields.{name}", array, int(lists.cf.sum(dtype=np.uint64)), "tokens")
 
-    def frequencies(self, terms: Integers) -> NDArray[np.int32]:
+    def frequencies(self, terms: Ints) -> Int32s:
         """Return the frequencies by field of these terms' postings, concatenated in their order: (postings, fields).
 
         Raises:
@@ -95,11 +93,11 @@ class Fields(Payload[FieldLists], name="fields"):
         length = pack_frequencies(fields, occurrences.counts, width, _bits(width), out, sizes)
         return out[:length].copy(), sizes
 
-    def of_documents(self, occurrences: Occurrences) -> Integers:
+    def of_documents(self, occurrences: Occurrences) -> Ints:
         return occurrences.lengths
 
     def payload_writer(self, folder: Path, fields: int) -> PayloadWriter:
-        def tables(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[np.int64]) -> tuple[Integers, Integers]:
+        def tables(data: Bytes, bounds: Int64s, df: Int64s) -> tuple[Ints, Ints]:
             frequencies = np.zeros((int(df.sum()), fields), dtype=np.int32)
             if not unpack_frequencies(fixed(data), bounds[:-1], bounds[1:], df, _bits(fields), frequencies):
                 raise IndexFormatError(f"the frequencies by field of a segment do not fit its postings; {REMEDY}")
@@ -131,7 +129,7 @@ def _bits(fields: int) -> int:
     return (fields - 1).bit_length()
 
 
-def _counts(frequencies: NDArray[np.int32], df: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _counts(frequencies: Int32s, df: Ints) -> tuple[Int64s, Int64s]:
     field_df, field_cf = (np.zeros((len(df), frequencies.shape[1]), dtype=np.int64) for _ in range(2))
     count_frequencies(frequencies, df.astype(np.int64), field_df, field_cf)
     return field_df, field_cf

@@ -50,7 +50,7 @@ KIND = ArtifactKind(FORMAT, VERSION, "an index", REMEDY, OLDER)
 
 @cache
 def writer_facts() -> Mapping[str, object]:
-    """Facts of a manifest that are those of all indexes this version of Fontes writes; its number is read once."""
+    """Format and version in the manifest of every index that this version of Fontes writes; its number is read once."""
     return MappingProxyType({"format": FORMAT, "version": VERSION, "fontes": version("fontes")})
 
 

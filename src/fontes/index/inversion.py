@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Bytes, Int32s, Int64s, Ints
 from ..core.strings import Strings, offsets_of
 from ..core.work import resources, thread_count, work
 from ..storage.arrays import ByteWriter, NumberWriter, fixed, read_array
@@ -55,14 +56,14 @@ class Chunk:
         tables: Further arrays of these terms, by payload component.
     """
 
-    terms: NDArray[np.uint8]
-    term_sizes: NDArray[np.int64]
-    df: NDArray[np.int64]
-    cf: NDArray[np.int64]
+    terms: Bytes
+    term_sizes: Int64s
+    df: Int64s
+    cf: Int64s
     postings: Postings
     packed: PackedArrays = field(default_factory=dict)
     payloads: Mapping[str, Rows] = field(default_factory=dict)
-    tables: Mapping[str, Sequence[NDArray[np.integer]]] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Ints]] = field(default_factory=dict)
 
 
 class PostingRuns:
@@ -109,7 +110,7 @@ class PostingRuns:
             if spill:
                 self._spill()
 
-    def chunks(self, size: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def chunks(self, size: int) -> Iterator[tuple[Int64s, Int64s]]:
         """Yield the edges of chunks of about `size` postings: each run's first term, and the term after its last."""
         arrays = self.arrays()
         counts = np.array(self._counts, dtype=np.int64)
@@ -124,7 +125,7 @@ class PostingRuns:
         if np.any(counts[1:] > firsts):
             yield firsts, counts[1:]
 
-    def merged(self, edges: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Chunk:
+    def merged(self, edges: tuple[Int64s, Int64s]) -> Chunk:
         """Merge the postings of all runs between these edges by terms."""
         first, last = edges
         arrays = self.arrays()
@@ -154,9 +155,7 @@ class PostingRuns:
         """Mean bytes of a posting's payloads."""
         return sum(size for ends, size in self._ends.items() if ends not in self.PARTS) // max(1, self._ends["ends"])
 
-    def _merged_rows(
-        self, name: str, edges: tuple[NDArray[np.int64], NDArray[np.int64]], blocks: NDArray[np.int32], df: NDArray[np.int64]
-    ) -> Rows:
+    def _merged_rows(self, name: str, edges: tuple[Int64s, Int64s], blocks: Int32s, df: Int64s) -> Rows:
         arrays = self.arrays()
         starts, ends = (_starts(arrays[f"row_ends-{name}"], indices) for indices in edges)
         rows, sizes = np.empty(int(np.sum(ends - starts)), np.uint8), np.empty(len(df), np.int64)
@@ -199,9 +198,9 @@ class _PendingBatch(NamedTuple):
     """Documents of a run to come; the fields are the parameters of `Inverter.append`."""
 
     first: int
-    terms: NDArray[np.int32]
-    counts: NDArray[np.int32]
-    bounds: NDArray[np.int64]
+    terms: Int32s
+    counts: Int32s
+    bounds: Int64s
     payloads: Mapping[str, Rows]
 
 
@@ -217,9 +216,9 @@ class Inverter:
     def append(
         self,
         first: int,
-        terms: NDArray[np.int32],
-        counts: NDArray[np.int32],
-        bounds: NDArray[np.int64],
+        terms: Int32s,
+        counts: Int32s,
+        bounds: Int64s,
         extra_bytes: int = 0,
         payloads: Mapping[str, Rows] | None = None,
     ) -> bool:
@@ -265,7 +264,7 @@ class Inverter:
         self._pending, self._size, self._bytes = [], 0, 0
         self._runs.append(run, spill)
 
-    def _inverted_rows(self, name: str, order: NDArray[np.integer]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def _inverted_rows(self, name: str, order: Ints) -> tuple[Bytes, Int64s]:
         """Rows of the pending documents, by terms in this order, and the end of each term's rows."""
         sizes = np.zeros(len(self.vocabulary), dtype=np.int64)
         for batch in self._pending:
@@ -277,7 +276,7 @@ class Inverter:
         return rows, ends
 
 
-def _layout(sizes: NDArray[np.int64], order: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _layout(sizes: Int64s, order: Ints) -> tuple[Int64s, Int64s]:
     """Lay out terms in this order: return their ends in the order, and the start of each by its number."""
     ends = np.cumsum(sizes[order])
     starts = np.zeros(len(sizes), dtype=np.int64)
@@ -285,7 +284,7 @@ def _layout(sizes: NDArray[np.int64], order: NDArray[np.integer]) -> tuple[NDArr
     return ends, starts
 
 
-def chunks(df: NDArray[np.integer], size: int) -> Iterator[tuple[int, int]]:
+def chunks(df: Ints, size: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of terms with about `size` postings each."""
     ends = np.cumsum(df, dtype=np.int64)
     first = 0
@@ -296,7 +295,7 @@ def chunks(df: NDArray[np.integer], size: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], size: int) -> Sequence[NDArray[np.uint8]]:
+def _splits(arrays: dict[str, NDArray[Any]], counts: Int64s, size: int) -> Sequence[Bytes]:
     """Return terms, ascending, that divide the postings of all runs into chunks of about `size`, from samples of the terms."""
     samples: list[tuple[bytes, int]] = []
     step = max(1, size // SAMPLES)
@@ -317,14 +316,14 @@ def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], size: in
     return splits
 
 
-def _starts(ends: NDArray[np.int64], indices: NDArray[np.int64]) -> NDArray[np.int64]:
+def _starts(ends: Int64s, indices: Int64s) -> Int64s:
     """Return the starts of the parts with these indices, from the ends of all parts."""
     return np.where(indices > 0, ends[np.maximum(indices, 1) - 1], 0) if len(ends) else np.zeros_like(indices)
 
 
 class _Analysed(NamedTuple):
-    lengths: NDArray[np.int64]  # of the documents
-    payloads: Mapping[str, NDArray[np.integer]] = MappingProxyType({})  # data of the documents, by payload component
+    lengths: Int64s  # of the documents
+    payloads: Mapping[str, Ints] = MappingProxyType({})  # data of the documents, by payload component
 
 
 class _Worker:
@@ -361,9 +360,7 @@ class _Worker:
     def close(self) -> None:
         self._inverter.close()
 
-    def _count(
-        self, numbers: NDArray[np.int32], bounds: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    def _count(self, numbers: Int32s, bounds: Int64s) -> tuple[Int32s, Int32s, Int64s]:
         """Return the distinct terms of each text, their frequencies, and the offsets of each text's terms."""
         if len(self._scratch) < len(self._vocabulary):
             self._scratch = np.zeros(2 * len(self._vocabulary), dtype=np.int32)
@@ -372,7 +369,7 @@ class _Worker:
         filled = int(term_bounds[-1])
         return terms[:filled].copy(), counts[:filled].copy(), term_bounds
 
-    def _find_occurrences(self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]) -> Occurrences:
+    def _find_occurrences(self, text: Bytes, text_bounds: Int64s) -> Occurrences:
         positions, spans = np.zeros(0, np.int32), np.zeros(0, np.int64)
         if self._has_positions:
             numbers, bounds, positions, spans = self._vocabulary.encode_positions(text, text_bounds)
@@ -382,9 +379,7 @@ class _Worker:
         slots = np.empty(len(self._vocabulary), dtype=np.int32)
         return Occurrences(numbers, bounds, positions, spans.reshape(-1, self._fields), *postings, self._fields, slots)
 
-    def _read_weights(
-        self, weights: Sequence[Mapping[str, int]]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    def _read_weights(self, weights: Sequence[Mapping[str, int]]) -> tuple[Int32s, Int32s, Int64s, Int64s]:
         terms = self._vocabulary.numbers([term for bag in weights for term in bag])
         counts = np.array([count for bag in weights for count in bag.values()], dtype=np.int32)
         lengths = np.array([sum(bag.values()) for bag in weights], dtype=np.int64)
@@ -403,7 +398,7 @@ class ListsWriter:
         self._counts = {"terms": 0, "postings": 0, "tokens": 0}
         self._bounds.write(np.zeros(1, dtype=np.int64))
 
-    def lengths(self, lengths: NDArray[np.integer]) -> None:
+    def lengths(self, lengths: Ints) -> None:
         """Append the lengths of documents: the sums of their frequencies."""
         self._lengths.write(lengths)
 
@@ -452,9 +447,7 @@ class PostingsWriter:
         self._inverter = Inverter(self._runs, terms, memory)
         self._memory, self._count = memory, 0
 
-    def append(
-        self, terms: NDArray[np.int32], counts: NDArray[np.int32], term_bounds: NDArray[np.int64], lengths: NDArray[np.integer]
-    ) -> None:
+    def append(self, terms: Int32s, counts: Int32s, term_bounds: Int64s, lengths: Ints) -> None:
         """Append documents as for `Inverter.append`; `lengths` is the sum of each document's counts."""
         self._inverter.append(self._count, terms, counts, term_bounds)
         self._lists.lengths(lengths)
@@ -530,7 +523,7 @@ def write_runs(
     """Merge runs by terms into the files of an inverted index and of its payloads."""
     writers = payloads or {}
 
-    def merged(edges: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Chunk:
+    def merged(edges: tuple[Int64s, Int64s]) -> Chunk:
         chunk = lists.packed(runs.merged(edges))
         tables = {name: writer.tables(chunk.payloads[name], chunk.df) for name, writer in writers.items()}
         return replace(chunk, tables=tables) if tables else chunk
@@ -547,8 +540,8 @@ def write_runs(
 def write_lists(
     folder: Path,
     terms: Strings,
-    df: NDArray[np.integer],
-    lengths: NDArray[np.integer],
+    df: Ints,
+    lengths: Ints,
     postings: Callable[[int, int], Postings],
 ) -> dict[str, int]:
     """Write the files of an inverted index. Return the counts of terms, postings and tokens.

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Bytes, Float32s, Float64s, Int32s, Int64s, Ints, UInt16s, UInt32s
 from ..storage.arrays import fixed
 from ..storage.compiled import affordable
 from .packed_kernels import BLOCK, DEPTHS, POSITION_BITS, WINDOW, read_lists, unpack
 
 if TYPE_CHECKING:
-    from ..core.arrays import Bytes, Ints, UInt16s, UInt32s
     from .packed_kernels import Lists, Packed, Rest
 
 DOCUMENTS_PER_ROW = 5 * BLOCK  # documents per posting of the shortest list with a row
@@ -45,7 +45,7 @@ class LazyRows:
     def __init__(self, terms: int) -> None:
         self.ready, self._lock = np.zeros(terms, dtype=np.bool_), threading.Lock()
 
-    def ensure(self, terms: NDArray[np.integer], fill: Callable[[NDArray[np.int64]], object]) -> None:
+    def ensure(self, terms: Ints, fill: Callable[[Int64s], object]) -> None:
         """Call `fill` with the terms that are not filled in yet."""
         if self.ready[terms].all():
             return
@@ -73,16 +73,16 @@ class PackedLists:
         by_length: Whether each code has one length; if not, lengths in `pairs` are 0.
     """
 
-    bounds: NDArray[np.int64]
-    row_of: NDArray[np.int32]
-    docs: NDArray[np.uint32]
-    codes: NDArray[np.uint16]
-    places: NDArray[np.uint16]
-    place_codes: NDArray[np.uint8]
-    widths: NDArray[np.int64]
-    starts: NDArray[np.uint32]
-    pairs: NDArray[np.int32]
-    rest: NDArray[np.int32]
+    bounds: Int64s
+    row_of: Int32s
+    docs: UInt32s
+    codes: UInt16s
+    places: UInt16s
+    place_codes: Bytes
+    widths: Int64s
+    starts: UInt32s
+    pairs: Int32s
+    rest: Int32s
     by_length: bool
 
     @property
@@ -91,7 +91,7 @@ class PackedLists:
         return self.docs, self.codes, self.places, self.place_codes
 
     @cached_property
-    def offsets(self) -> NDArray[np.int64]:
+    def offsets(self) -> Int64s:
         """Start of each term's postings in `docs`, or in `places` if it has a row."""
         return list_offsets(self.bounds, self.row_of)
 
@@ -101,15 +101,15 @@ class PackedLists:
         return self.weighted(NO_WEIGHTS), fixed(self.row_of), fixed(self.starts)
 
     @cached_property
-    def _rest_bounds(self) -> NDArray[np.int64]:
+    def _rest_bounds(self) -> Int64s:
         return np.searchsorted(self.rest[0], np.arange(len(self.bounds)))
 
     @cached_property
-    def documents(self) -> tuple[LazyRows, NDArray[np.int32]]:
+    def documents(self) -> tuple[LazyRows, Int32s]:
         """Which terms are filled in, and the documents of all postings."""
         return LazyRows(len(self.row_of)), np.zeros(self.bounds[-1], dtype=np.int32)
 
-    def unpacked(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def unpacked(self, terms: Ints) -> tuple[Int64s, Int32s]:
         """Return the bounds and documents of all postings, filled in for these terms; only these take memory."""
         filled, docs = self.documents
         filled.ensure(terms, lambda terms: unpack(terms, np.ones(len(terms)), self.unweighted, docs, NO_WEIGHTS))
@@ -117,9 +117,9 @@ class PackedLists:
 
     def weighted(
         self,
-        weights: NDArray[np.float32],
-        saturation: NDArray[np.float64] | None = None,
-        rest: NDArray[np.float64] | None = None,
+        weights: Float32s,
+        saturation: Float64s | None = None,
+        rest: Float64s | None = None,
     ) -> Lists:
         """Return the `lists` argument of the search: bounds, offsets, the arrays of `postings`, weights, curve, rest.
 
@@ -136,12 +136,10 @@ class PackedLists:
         curve = fixed(NO_SATURATION if saturation is None else saturation)
         return bounds, offsets, docs, codes, places, place_codes, widths, weights, curve, self._rest_of(of_rest)
 
-    def _rest_of(self, weights: NDArray[np.float64]) -> Rest:
+    def _rest_of(self, weights: Float64s) -> Rest:
         return fixed(self._rest_bounds), fixed(self.rest[1]), fixed(weights)
 
-    def read(
-        self, terms: NDArray[np.int64], documents: int, edges: NDArray[np.int64], outputs: bool = True
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
+    def read(self, terms: Int64s, documents: int, edges: Int64s, outputs: bool = True) -> tuple[Int32s, Int32s] | None:
         """Return the documents and tf of some terms, end to end; None if the lists are damaged.
 
         Args:
@@ -157,7 +155,7 @@ class PackedLists:
         is_sound = read_lists(fixed(terms), self.unweighted, documents, *tables, docs, tfs, fixed(edges))
         return (docs, tfs) if is_sound else None
 
-    def _read_in_numpy(self, terms: NDArray[np.int64], documents: int) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
+    def _read_in_numpy(self, terms: Int64s, documents: int) -> tuple[Int32s, Int32s] | None:
         lists = [(np.zeros(0, np.int32), np.zeros(0, np.int32))]
         for term in terms.tolist():
             row, size = int(self.row_of[term]), int(self.bounds[term + 1] - self.bounds[term])
@@ -213,20 +211,18 @@ class Bounds:
         cuts: float64, (rows,); greatest weight of the documents that are not among the champions; 0 if all are.
     """
 
-    saturation: NDArray[np.float64]
-    rest: NDArray[np.float64]
-    best: NDArray[np.float32]
-    kth: NDArray[np.uint16]
-    positive: NDArray[np.bool_]
-    rows: NDArray[np.uint8]
-    champions: NDArray[np.int32]
-    champion_weights: NDArray[np.float64]
-    cuts: NDArray[np.float64]
+    saturation: Float64s
+    rest: Float64s
+    best: Float32s
+    kth: UInt16s
+    positive: Bools
+    rows: Bytes
+    champions: Int32s
+    champion_weights: Float64s
+    cuts: Float64s
 
 
-def list_shapes(
-    df: Ints, documents: int, widths: NDArray[np.int64], pairs: int, rest: int, per_row: int = DOCUMENTS_PER_ROW
-) -> Shapes:
+def list_shapes(df: Ints, documents: int, widths: Int64s, pairs: int, rest: int, per_row: int = DOCUMENTS_PER_ROW) -> Shapes:
     """Return types and shapes of the arrays of `PackedLists` that are stored."""
     rows = long_lists(df, documents, per_row)
     long = int(df[rows].sum(dtype=np.int64))
@@ -261,7 +257,7 @@ def zeros(shapes: Shapes) -> dict[str, NDArray[Any]]:
     return {name: np.zeros(shape, dtype) for name, (dtype, shape) in shapes.items()}
 
 
-def row_of(df: Ints, documents: int, per_row: int = DOCUMENTS_PER_ROW) -> NDArray[np.int32]:
+def row_of(df: Ints, documents: int, per_row: int = DOCUMENTS_PER_ROW) -> Int32s:
     """Return the row of block bounds of each term, -1 for none."""
     of_term = np.full(len(df), -1, dtype=np.int32)
     rows = long_lists(df, documents, per_row)
@@ -269,12 +265,12 @@ def row_of(df: Ints, documents: int, per_row: int = DOCUMENTS_PER_ROW) -> NDArra
     return of_term
 
 
-def long_lists(df: Ints, documents: int, per_row: int) -> NDArray[np.int64]:
+def long_lists(df: Ints, documents: int, per_row: int) -> Int64s:
     """Return the terms that have a row of block bounds, by document frequency."""
     return np.flatnonzero(df > max(4 * BLOCK, documents // per_row))
 
 
-def list_offsets(bounds: NDArray[np.int64], row_of: NDArray[np.int32]) -> NDArray[np.int64]:
+def list_offsets(bounds: Int64s, row_of: Int32s) -> Int64s:
     """Return the start of each term's postings in `docs`, or in `places` if it has a row."""
     sizes, has_row = np.diff(bounds), row_of >= 0
     starts = [np.cumsum(part_sizes) - part_sizes for part_sizes in (np.where(has_row, 0, sizes), np.where(has_row, sizes, 0))]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Lists: TypeAlias = tuple[Int64s, Int64s, UInt32s, UInt16s, UInt16s, Bytes, Int64s, Float32s, Float64s, Rest]
     """The postings of all terms, as `PackedLists.weighted` returns them."""
     Packed: TypeAlias = tuple[Lists, Int32s, UInt32s]
-    """These, and `row_of` and `starts` of `PackedLists`."""
+    """The lists, and `row_of` and `starts` of `PackedLists`."""
 
 BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time, at most 64 blocks

@@ -8,20 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import IO, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Bytes, Float64s, Floats, Int32s, Int64s, Ints, Numbers, UInt16s
 from ..core.errors import IndexFormatError
 from ..core.strings import offsets_of
 from ..storage.arrays import ByteWriter, fixed
 from ..storage.threads import in_order, in_threads
 from .packed import DOCUMENTS_PER_ROW, Bounds, PackedLists, Shapes, bound_shapes, list_shapes, row_of, zeros
 from .packed_kernels import BLOCK, DEPTHS, POSITION_BITS, choose_champions, count_pairs, encode, pack, summarize
-
-if TYPE_CHECKING:
-    from ..core.arrays import Floats, Int32s, Ints, Numbers
 
 SHORT_BITS, LONG_BITS = 12, 16  # bits of a code
 WORD = 32  # bits of a document and the lowest bits of its code
@@ -40,24 +38,24 @@ POSTINGS = ("docs", "codes", "places", "place_codes")  # of `PackedLists.posting
 BOUNDS = ("best", "kth", "rows", "champions", "cuts", "champion_codes")  # arrays of bounds in a file
 Arrays = dict[str, NDArray[Any]]
 Item = TypeVar("Item")
-Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]  # documents, term frequencies
-Weigher = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]]
+Postings: TypeAlias = tuple[Int32s, Int32s]  # documents, term frequencies
+Weigher = Callable[[NDArray[Any], NDArray[Any]], Float64s]
 
 
 class Counted(Protocol):
     """An inverted index whose postings can be read."""
 
     @property
-    def df(self) -> NDArray[np.integer]:
+    def df(self) -> Ints:
         """Number of documents of each term."""
         ...
 
     @property
-    def lengths(self) -> NDArray[np.integer]:
+    def lengths(self) -> Ints:
         """Length of each document."""
         ...
 
-    def postings(self, terms: NDArray[np.integer]) -> Postings:
+    def postings(self, terms: Ints) -> Postings:
         """Concatenated postings of terms: ordinals of documents, frequencies."""
         ...
 
@@ -73,7 +71,7 @@ class TfLengthCodes:
         lengths: Length of each document, as it counts.
     """
 
-    def __init__(self, lengths: NDArray[np.integer], by_length: bool) -> None:
+    def __init__(self, lengths: Ints, by_length: bool) -> None:
         self.lengths = lengths if by_length else np.zeros(len(lengths), dtype=np.uint8)
         self._lock, self.by_length = threading.Lock(), by_length
         self._distinct = np.unique(self.lengths)
@@ -85,9 +83,7 @@ class TfLengthCodes:
         self._counts = np.zeros(len(self._distinct) * width, dtype=np.int64)
 
     @classmethod
-    def counted(
-        cls, lengths: NDArray[np.integer], parts: Sequence[Item], postings: Callable[[Item], Postings]
-    ) -> TfLengthCodes:
+    def counted(cls, lengths: Ints, parts: Sequence[Item], postings: Callable[[Item], Postings]) -> TfLengthCodes:
         """Return the codes of an inverted index; `postings` returns those of one of its parts."""
         for by_length in (True, False) if lengths.max(initial=0) <= MAX_CODED_LENGTH else (False,):
             codes = cls(lengths, by_length)
@@ -96,7 +92,7 @@ class TfLengthCodes:
                 break
         return codes
 
-    def count(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> None:
+    def count(self, docs: Int32s, tfs: Int32s) -> None:
         """Count the pairs of some postings."""
         counts = np.zeros_like(self._counts)
         count_pairs(fixed(docs), fixed(tfs), self._numbers, len(self._distinct), counts)
@@ -104,7 +100,7 @@ class TfLengthCodes:
             self._counts += counts
 
     @cached_property
-    def _ranked(self) -> NDArray[np.int64]:
+    def _ranked(self) -> Int64s:
         """Cells of the counted pairs, the most frequent first."""
         counts = self._counts.copy()
         counts[: len(self._distinct)] = 0  # where tf is 0
@@ -131,38 +127,38 @@ class TfLengthCodes:
         return int(self._counts.sum() - self._counts[self._coded].sum())
 
     @property
-    def widths(self) -> NDArray[np.int64]:
+    def widths(self) -> Int64s:
         """As in `PackedLists`."""
         of_docs = min(self.bits, WORD - (len(self.lengths) - 1).bit_length())
         return np.array([of_docs, int(self.bits > of_docs), max(1, -(-(self.bits - POSITION_BITS) // 8))])
 
     @cached_property
-    def _coded(self) -> NDArray[np.int64]:
+    def _coded(self) -> Int64s:
         """Cells of the codes from 1 on."""
         return self._ranked[: (1 << self.bits) - 1]
 
     @cached_property
-    def _code_of(self) -> NDArray[np.uint16]:
+    def _code_of(self) -> UInt16s:
         """Code of each cell, 0 for rare pairs."""
         code_of = np.zeros(len(self._counts), dtype=np.uint16)
         code_of[self._coded] = np.arange(1, len(self._coded) + 1)
         return fixed(code_of)
 
     @cached_property
-    def pairs(self) -> NDArray[np.int32]:
+    def pairs(self) -> Int32s:
         """As in `PackedLists`."""
         tfs, numbers = np.divmod(self._coded, len(self._distinct))
         pairs = np.zeros((2, len(self._coded) + 1), dtype=np.int32)
         pairs[:, 1:] = tfs, self._distinct[numbers]
         return pairs
 
-    def of(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> NDArray[np.uint16]:
+    def of(self, docs: Int32s, tfs: Int32s) -> UInt16s:
         """Return the codes of some postings."""
         codes = np.empty(len(docs), dtype=np.uint16)
         encode(fixed(docs), fixed(tfs), self._numbers, len(self._distinct), self._code_of, codes)
         return codes
 
-    def pack(self, df: NDArray[np.integer], postings: Postings, bounded: bool) -> Arrays:
+    def pack(self, df: Ints, postings: Postings, bounded: bool) -> Arrays:
         """Return the arrays of `list_shapes` of consecutive terms with these postings, and those of bounds in a file.
 
         There are no pairs; the terms of the rest are counted from the first of these terms.
@@ -190,7 +186,7 @@ class TfLengthCodes:
         return _weigher(self.lengths, self.by_length)
 
     @cached_property
-    def _weights(self) -> NDArray[np.float64]:
+    def _weights(self) -> Float64s:
         """Weight of each code."""
         return np.concatenate([[0.0], self._weigh(*self.pairs[:, 1:])])
 
@@ -234,7 +230,7 @@ class PackedWriter:
             self._files[name] = TemporaryFile(dir=folder)  # noqa: SIM115
         self._rest = [np.zeros((4, 0), dtype=np.int32)]
 
-    def packed(self, df: NDArray[np.integer], postings: Postings) -> Arrays:
+    def packed(self, df: Ints, postings: Postings) -> Arrays:
         """Return what `write` takes for consecutive terms with these postings; may be called in any thread."""
         return self._codes.pack(df, postings, bounded=True)
 
@@ -294,7 +290,7 @@ class PackedFile:
         IndexFormatError: The file does not fit the counts.
     """
 
-    def __init__(self, blob: NDArray[np.uint8], df: Ints, lengths: Ints, damaged: Callable[[str], IndexFormatError]) -> None:
+    def __init__(self, blob: Bytes, df: Ints, lengths: Ints, damaged: Callable[[str], IndexFormatError]) -> None:
         self._df, self._lengths, self._damaged = df, lengths, damaged
         documents = self._documents = len(lengths)
         header = blob[: 8 * HEADER].view("<i8") if len(blob) >= 8 * HEADER else np.zeros(0, np.int64)
@@ -324,9 +320,7 @@ class PackedFile:
             raise self._damaged("its rare postings do not ascend")
         return lists
 
-    def read(
-        self, terms: NDArray[np.int64], documents: int, edges: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
+    def read(self, terms: Int64s, documents: int, edges: Int64s) -> tuple[Int32s, Int32s] | None:
         """Return the postings of some terms; see `PackedLists.read`."""
         return self.unchecked.read(terms, documents, edges)
 
@@ -360,14 +354,12 @@ class PackedFile:
         weights = self._champion_weights(lists, saturation, rest)
         return Bounds(saturation, rest, best, kth, np.ones(len(best), np.bool_), champion_weights=weights, **others)
 
-    def _champion_weights(
-        self, lists: PackedLists, saturation: NDArray[np.float64], rest: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _champion_weights(self, lists: PackedLists, saturation: Float64s, rest: Float64s) -> Float64s:
         """Return the weights of the champions by a curve; IndexFormatError if one has no code, and is not in the rest."""
         champions, codes = self._arrays["champions"], self._arrays["champion_codes"]
         if codes.size and codes.max() >= len(saturation):
             raise self._damaged("its champions have unknown codes")
-        weights: NDArray[np.float64] = saturation[codes]
+        weights: Float64s = saturation[codes]
         rows, columns = np.nonzero((codes == 0) & (champions >= 0))
         if len(rows):
             terms = np.flatnonzero(lists.row_of >= 0)
@@ -380,7 +372,7 @@ class PackedFile:
         return weights
 
 
-def _is_header(header: NDArray[np.int64]) -> bool:
+def _is_header(header: Int64s) -> bool:
     if len(header) != HEADER:
         return False
     of_docs, has_rest, width, pairs, rest, by_length, per_row, _ = header.tolist()
@@ -388,7 +380,7 @@ def _is_header(header: NDArray[np.int64]) -> bool:
     return fits and per_row >= 0 and 1 <= pairs <= 1 << LONG_BITS and rest >= 0
 
 
-def _file_shapes(df: Ints, documents: int, widths: NDArray[np.int64], pairs: int, rest: int, per_row: int) -> Shapes:
+def _file_shapes(df: Ints, documents: int, widths: Int64s, pairs: int, rest: int, per_row: int) -> Shapes:
     """Return types and shapes of the arrays of a file."""
     shapes = list_shapes(df, documents, widths, pairs, rest, per_row)
     of_bounds = bound_shapes(int(np.count_nonzero(_frequent(df))), shapes["starts"][1][0], documents)
@@ -396,9 +388,9 @@ def _file_shapes(df: Ints, documents: int, widths: NDArray[np.int64], pairs: int
     return shapes | of_bounds | {"champion_codes": (np.uint16, of_bounds["champions"][1])}
 
 
-def _frequent(df: Ints) -> NDArray[np.bool_]:
+def _frequent(df: Ints) -> Bools:
     """Return which terms have bounds in a file."""
-    frequent: NDArray[np.bool_] = df >= DEPTHS[0]
+    frequent: Bools = df >= DEPTHS[0]
     return frequent
 
 
@@ -412,7 +404,7 @@ def _layout(shapes: Shapes) -> tuple[dict[str, tuple[int, int]], int]:
     return edges, end
 
 
-def _views(blob: NDArray[np.uint8], shapes: Shapes, edges: dict[str, tuple[int, int]]) -> dict[str, NDArray[Any]]:
+def _views(blob: Bytes, shapes: Shapes, edges: dict[str, tuple[int, int]]) -> dict[str, NDArray[Any]]:
     """Return the arrays of a file."""
     return {
         name: blob[slice(*edges[name])].view(np.dtype(dtype).newbyteorder("<")).reshape(shape)
@@ -423,7 +415,7 @@ def _views(blob: NDArray[np.uint8], shapes: Shapes, edges: dict[str, tuple[int, 
 def _lists(
     df: Ints,
     documents: int,
-    widths: NDArray[np.int64],
+    widths: Int64s,
     by_length: bool,
     arrays: Arrays,
     per_row: int = DOCUMENTS_PER_ROW,
@@ -436,11 +428,11 @@ def _lists(
 def bound_terms(
     lists: PackedLists,
     arrays: Arrays,
-    docs: NDArray[np.int32],
+    docs: Int32s,
     weights: Floats,
     first: int,
     last: int,
-    codes: NDArray[np.uint16] = NO_POSTING_CODES,
+    codes: UInt16s = NO_POSTING_CODES,
 ) -> None:
     """Fill in the arrays of `bound_shapes` for the terms from `first` to `last` (excluded), of these documents and weights.
 
@@ -461,14 +453,14 @@ def _weigher(lengths: Ints, by_length: bool) -> Weigher:
     return partial(_bm25, mean) if by_length else lambda tf, _: tf.astype(np.float64)
 
 
-def _bm25(mean: float, tf: Int32s, lengths: Ints) -> NDArray[np.float64]:
+def _bm25(mean: float, tf: Int32s, lengths: Ints) -> Float64s:
     """Return BM25's default weights without idf, rounded as `lexical.weighting.Saturation` does."""
     counts = tf.astype(np.float64)
-    weights: NDArray[np.float64] = counts / (counts + K1 * (1 - B + B * lengths.astype(np.float64) / mean))
+    weights: Float64s = counts / (counts + K1 * (1 - B + B * lengths.astype(np.float64) / mean))
     return weights
 
 
-def chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def chunks(bounds: Int64s) -> Iterator[tuple[int, int]]:
     """Yield ranges of terms with about CHUNK_POSTINGS postings each."""
     first, terms = 0, len(bounds) - 1
     while first < terms:

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Indices, Int32s, Int64s, Ints
 from ..core.errors import ParameterError
 from ..core.strings import Strings
 from ..storage.caches import LazyAttribute, weak_proxy
@@ -48,7 +48,7 @@ class Part:
         return str(self.segment.folder)
 
     @property
-    def dead(self) -> NDArray[np.bool_] | None:
+    def dead(self) -> Bools | None:
         """bool, (documents,): whether each is deleted; None if none is."""
         return self.leaf.dead
 
@@ -63,13 +63,13 @@ class Part:
         self.whole.require_positions()
         return POSITIONS.of(self.segment)
 
-    def frequencies(self, terms: NDArray[np.integer]) -> NDArray[np.int32]:
+    def frequencies(self, terms: Ints) -> Int32s:
         """Return the frequencies by field of the terms' postings, (postings, fields); ParameterError if none are stored."""
         return self.whole.frequencies(self, terms)
 
-    def living(self, terms: NDArray[np.integer], of: str = "df") -> NDArray[np.int64]:
+    def living(self, terms: Ints, of: str = "df") -> Int64s:
         """Return the counts, `of` "df" or "cf", of some terms over the living documents of the part; 0 for the number -1."""
-        counts: NDArray[np.int64]
+        counts: Int64s
         counts_of_part = getattr(self, of)
         if len(counts_of_part) and (not len(terms) or terms.min() >= 0):
             counts = counts_of_part[terms].astype(np.int64)
@@ -88,10 +88,10 @@ class Part:
             return 0
         return self.df.item(number) if self.leaf.dead is None else int(self.living(np.array([number]))[0])
 
-    def in_whole(self, terms: NDArray[np.integer], of: str = "df") -> NDArray[np.int64]:
+    def in_whole(self, terms: Ints, of: str = "df") -> Int64s:
         """Return the counts, `of` "df" or "cf", of some terms of the part over all living documents of the whole index."""
         if len(terms) > MANY_TERMS or "_counts" in vars(self):
-            counts: NDArray[np.int64] = self._counts[of][terms]
+            counts: Int64s = self._counts[of][terms]
             return counts
         counts, names = self.living(terms, of), self.terms.take(terms) if self._others else []
         for part in self._others:
@@ -103,7 +103,7 @@ class Part:
         return [part for part in self.whole.parts if part.segment is not self.segment]
 
     @cached_property
-    def _counts(self) -> dict[str, NDArray[np.int64]]:
+    def _counts(self) -> dict[str, Int64s]:
         """The counts of all terms of the part in the whole index."""
         terms = np.arange(len(self.df))
         counts = {of: self.living(terms, of) for of in ("df", "cf")}
@@ -113,13 +113,13 @@ class Part:
                 counts[of] += part.living(numbers, of)
         return counts
 
-    def ordinals(self, docs: NDArray[np.int32]) -> NDArray[np.int32]:
+    def ordinals(self, docs: Int32s) -> Int32s:
         """Return the ordinals in the index of some living documents."""
         if self.leaf.dead is None:
             return docs + np.int32(self.leaf.first) if self.leaf.first else docs
         return self.leaf.ordinals[docs]
 
-    def located(self, ordinals: NDArray[np.integer]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    def located(self, ordinals: Ints) -> tuple[Indices, Int32s]:
         """Return which of some documents, given as ordinals in the index, the part has, and their positions in the segment."""
         leaf = self.leaf
         rows = np.flatnonzero((ordinals >= leaf.first) & (ordinals < leaf.first + leaf.documents))
@@ -181,7 +181,7 @@ class Searchable(ABC):
             for part in self.parts
         )
 
-    def frequencies(self, part: Part, terms: NDArray[np.integer]) -> NDArray[np.int32]:
+    def frequencies(self, part: Part, terms: Ints) -> Int32s:
         """Return the frequencies by field of postings of a part, (postings, fields); ParameterError if none are stored."""
         self.require_fields()
         return FIELDS.of(part.segment).frequencies(terms)
@@ -205,7 +205,7 @@ class Searchable(ABC):
         return JoinedLists([part.lists for part in parts], leaves)
 
     @property
-    def lengths(self) -> NDArray[np.integer]:
+    def lengths(self) -> Ints:
         """Number of terms of each document."""
         return self.joined.lengths
 
@@ -215,12 +215,12 @@ class Searchable(ABC):
         return self.joined.terms
 
     @property
-    def df(self) -> NDArray[np.integer]:
+    def df(self) -> Ints:
         """Document frequency of each term."""
         return self.joined.df
 
     @property
-    def cf(self) -> NDArray[np.integer]:
+    def cf(self) -> Ints:
         """Collection frequency of each term."""
         return self.joined.cf
 
@@ -228,7 +228,7 @@ class Searchable(ABC):
         """Position of a term in `terms`; -1 for an unknown term."""
         return self.joined.term_number(term)
 
-    def postings(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def postings(self, terms: Ints) -> tuple[Int32s, Int32s]:
         """Concatenated postings of the terms with these numbers: ordinals, ascending within a term; term frequencies."""
         return self.joined.postings(np.asarray(terms))
 

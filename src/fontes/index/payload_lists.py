@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Int64s, Ints
 from ..core.errors import IndexFormatError
 from ..core.work import thread_count
 from ..storage.arrays import Arrays
@@ -34,7 +34,7 @@ class RowLists:
         if np.any(lists.df > self.bounds[1:] - self.bounds[:-1]):  # a row takes at least a byte
             raise self.arrays.damaged(f"{name}.bounds", "a term has fewer bytes than postings")
 
-    def spans(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def spans(self, terms: Ints) -> tuple[Int64s, Int64s, Int64s]:
         """Return start and end of each term's bytes, and its number of rows."""
         starts, ends, df = (a[terms].astype(np.int64) for a in (self.bounds[:-1], self.bounds[1:], self.lists.df))
         return starts, ends, df
@@ -81,7 +81,7 @@ def merge_payload(leaves: Sequence[Leaf], parts: Sequence[RowLists], writer: Pay
     lists = JoinedLists([leaf.segment.lists for leaf in leaves], leaves)
     payload_bytes = writer.memory + 2 * sum(len(part.rows) for part in parts) // max(1, int(lists.df.sum()))
 
-    def merged(edges: tuple[int, int]) -> tuple[Rows, Sequence[NDArray[np.integer]]]:
+    def merged(edges: tuple[int, int]) -> tuple[Rows, Sequence[Ints]]:
         first, last = edges
         rows = merged_rows(lists, parts, first, last)
         return rows, writer.tables(rows, lists.df[first:last].astype(np.int64))

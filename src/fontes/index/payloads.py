@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bytes, Int32s, Int64s, Ints
 from ..core.strings import offsets_of
 from ..storage.arrays import ByteWriter, NumberWriter
 from .component import Building, Component, Writer
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .batches import Batch
 
 T = TypeVar("T")
-Rows = tuple[NDArray[np.uint8], NDArray[np.integer]]  # concatenated rows, and the bytes of each row or of each term's rows
+Rows = tuple[Bytes, Ints]  # concatenated rows, and the bytes of each row or of each term's rows
 
 
 @dataclass(frozen=True)
@@ -44,22 +44,22 @@ class Occurrences:
         slots: Scratch, int32, one number per term.
     """
 
-    numbers: NDArray[np.int32]
-    bounds: NDArray[np.int64]
-    positions: NDArray[np.int32]
-    spans: NDArray[np.int64]
-    terms: NDArray[np.int32]
-    counts: NDArray[np.int32]
-    term_bounds: NDArray[np.int64]
+    numbers: Int32s
+    bounds: Int64s
+    positions: Int32s
+    spans: Int64s
+    terms: Int32s
+    counts: Int32s
+    term_bounds: Int64s
     fields: int
-    slots: NDArray[np.int32]
+    slots: Int32s
 
     @cached_property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> Int64s:
         """(documents, fields): terms of each field."""
         return np.diff(self.bounds).reshape(-1, self.fields)
 
-    def by_posting(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
+    def by_posting(self, values: Int32s) -> Int32s:
         """Return values of tokens in the order of postings, then of tokens."""
         out = np.empty(len(self.numbers), dtype=np.int32)
         bounds = np.ascontiguousarray(self.bounds[:: self.fields])
@@ -75,7 +75,7 @@ class Payload(Component[T]):
         """Return the rows of a batch's postings, in the order of the postings, and the bytes of each."""
 
     @abstractmethod
-    def of_documents(self, occurrences: Occurrences) -> NDArray[np.integer]:
+    def of_documents(self, occurrences: Occurrences) -> Ints:
         """Return the data of each document: (documents, fields)."""
 
     @abstractmethod
@@ -115,7 +115,7 @@ class PayloadWriter:
         name: str,
         of_documents: str,
         of_terms: dict[str, int | None],
-        tables: Callable[[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], Sequence[NDArray[np.integer]]],
+        tables: Callable[[Bytes, Int64s, Int64s], Sequence[Ints]],
         fields: int,
         memory: int,
     ) -> None:
@@ -126,16 +126,16 @@ class PayloadWriter:
         self._compute = tables
         self._bounds.write(np.zeros(1, dtype=np.int64))
 
-    def documents(self, numbers: NDArray[np.integer]) -> None:
+    def documents(self, numbers: Ints) -> None:
         """Append data of documents."""
         self._documents.write(numbers)
 
-    def tables(self, rows: Rows, df: NDArray[np.int64]) -> Sequence[NDArray[np.integer]]:
+    def tables(self, rows: Rows, df: Int64s) -> Sequence[Ints]:
         """Return the data of consecutive terms, for `write`; may be called in any thread."""
         data, sizes = rows
         return self._compute(data, offsets_of(sizes), df)
 
-    def write(self, rows: Rows, tables: Sequence[NDArray[np.integer]]) -> None:
+    def write(self, rows: Rows, tables: Sequence[Ints]) -> None:
         """Append the rows of terms."""
         data, sizes = rows
         self._bounds.write(self._rows.length + np.cumsum(sizes))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Bytes, Int32s, Int64s, Ints
 from ..core.errors import IndexFormatError
 from ..core.strings import offsets_of
 from ..storage.arrays import REMEDY, UNSIGNED, fixed
@@ -22,13 +23,11 @@ from .payloads import Occurrences, Payload, PayloadWriter, Rows
 from .postings import PostingLists
 
 if TYPE_CHECKING:
-    from ..core.arrays import Bytes, Ints
     from .field_statistics import FieldLists
     from .payload_kernels import Spans, TermRows
     from .segment import Leaf, Segment
 
-Integers = NDArray[np.integer]
-PositionRows = tuple[NDArray[np.int64], NDArray[np.int32]]
+PositionRows = tuple[Int64s, Int32s]
 GAP = 100  # positions between two fields, as in Lucene between two values of a field
 NO_ROWS = np.zeros(0, np.int64)
 NO_LIMITS = np.zeros((0, 2), np.int32)
@@ -57,7 +56,7 @@ class PositionLists(RowLists):
             raise self.arrays.damaged("positions.tokens", "it has fewer tokens than the documents have terms")
 
     @cached_property
-    def field_starts(self) -> NDArray[np.int32]:
+    def field_starts(self) -> Int32s:
         """(documents, fields + 1): the first position of each field, and the position after the last token."""
         return field_starts(self.tokens)
 
@@ -66,7 +65,7 @@ class PositionLists(RowLists):
         """Rows, offsets, bounds and indices of the first offsets, for `payload_kernels.count_phrase`."""
         return self._rows, self._offsets, self._bounds, self._firsts
 
-    def of(self, term: int, indices: Integers | None = None) -> PositionRows:
+    def of(self, term: int, indices: Ints | None = None) -> PositionRows:
         """Return the positions of a term in some documents.
 
         Args:
@@ -87,18 +86,18 @@ class PositionLists(RowLists):
         rows = NO_ROWS if indices is None else indices
         return self._unpacked((starts, ends, sizes, firsts), np.array([0, count]), rows, indices is None)
 
-    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
+    def of_terms(self, terms: Ints, bounds: Ints, indices: Ints) -> PositionRows:
         """Return the positions of several terms like `of`, concatenated; term i has `indices[bounds[i]:bounds[i+1]]`."""
         return self._unpacked(self._spans(terms), bounds, indices, False)
 
     def count_phrase(
         self,
-        terms: NDArray[np.int64],
-        words: NDArray[np.int64],
-        docs: NDArray[np.int32],
-        rows: NDArray[np.int64],
+        terms: Int64s,
+        words: Int64s,
+        docs: Int32s,
+        rows: Int64s,
         field: int,
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    ) -> tuple[Int32s, Int32s]:
         """Count an exact phrase.
 
         Args:
@@ -121,7 +120,7 @@ class PositionLists(RowLists):
             raise self.damaged()
         return docs[:size], tf[:size]
 
-    def all_of(self, terms: Integers) -> PositionRows:
+    def all_of(self, terms: Ints) -> PositionRows:
         """Return all positions of several terms."""
         bounds = offsets_of(self.lists.df[terms])
         return self._unpacked(self._spans(terms), bounds, NO_ROWS, True)
@@ -163,12 +162,12 @@ class PositionLists(RowLists):
         counts = _offset_counts(self.lists.df)
         return fixed((np.cumsum(counts) - counts).astype(self._type))
 
-    def _spans(self, terms: Integers) -> Spans:
+    def _spans(self, terms: Ints) -> Spans:
         """Return the start, the end and the number of the terms' rows, and the indices of their first offsets."""
         starts, ends, df = self.spans(terms)
         return starts, ends, df, self._firsts[terms].astype(np.int64)
 
-    def _unpacked(self, spans: Spans, bounds: Integers, indices: Integers, all_rows: bool) -> PositionRows:
+    def _unpacked(self, spans: Spans, bounds: Ints, indices: Ints, all_rows: bool) -> PositionRows:
         indices, bounds = np.ascontiguousarray(indices, dtype=np.int64), np.ascontiguousarray(bounds, dtype=np.int64)
         fit, row_bounds, positions = unpack_positions(
             self._rows, self._offsets, spans, bounds, indices, all_rows, ROWS_PER_OFFSET
@@ -194,7 +193,7 @@ class TermPositions(Payload[PositionLists], name="positions"):
         length = pack_positions(positions, occurrences.counts, out, sizes)
         return out[:length].copy(), sizes
 
-    def of_documents(self, occurrences: Occurrences) -> Integers:
+    def of_documents(self, occurrences: Occurrences) -> Ints:
         return occurrences.spans
 
     def payload_writer(self, folder: Path, fields: int) -> PayloadWriter:
@@ -220,7 +219,7 @@ class TermPositions(Payload[PositionLists], name="positions"):
 POSITIONS: TermPositions = components["positions"]  # type: ignore[assignment]
 
 
-def field_starts(tokens: Integers) -> NDArray[np.int32]:
+def field_starts(tokens: Ints) -> Int32s:
     """Return the first position of each field and the end of the last: (documents, fields + 1).
 
     `tokens` has the number of tokens of each field: (documents, fields).
@@ -232,7 +231,7 @@ def field_starts(tokens: Integers) -> NDArray[np.int32]:
     return starts
 
 
-def row_offsets(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[np.int64]) -> tuple[NDArray[np.int64]]:
+def row_offsets(data: Bytes, bounds: Int64s, df: Int64s) -> tuple[Int64s]:
     """Return the offsets of each term's rows number ROWS_PER_OFFSET, 2 · ROWS_PER_OFFSET and so on; see `measure_rows`.
 
     Raises:
@@ -244,6 +243,6 @@ def row_offsets(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[
     return (offsets,)
 
 
-def _offset_counts(df: Integers) -> NDArray[np.int64]:
+def _offset_counts(df: Ints) -> Int64s:
     """Number of stored offsets of terms with so many postings."""
     return (df.astype(np.int64) - 1) // ROWS_PER_OFFSET

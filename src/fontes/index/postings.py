@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Int32s, Int64s, Ints
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings, offsets_of
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, fixed
@@ -44,10 +44,10 @@ class SegmentLists(Protocol):
         cf: Unsigned or int64, (terms,): sum of each term's frequencies.
     """
 
-    lengths: NDArray[np.integer]
+    lengths: Ints
     terms: Strings
-    df: NDArray[np.integer]
-    cf: NDArray[np.integer]
+    df: Ints
+    cf: Ints
 
     @property
     def packed(self) -> PackedLists:
@@ -63,7 +63,7 @@ class SegmentLists(Protocol):
         """Position of a term in `terms`; -1 for an unknown one."""
         ...
 
-    def postings(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def postings(self, terms: Ints) -> tuple[Int32s, Int32s]:
         """Concatenated postings of terms: positions of documents in the segment, frequencies."""
         ...
 
@@ -119,7 +119,7 @@ class PostingLists:
         """Position of a term in `terms`; -1 for an unknown one."""
         return self._number(term)
 
-    def postings(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def postings(self, terms: Ints) -> tuple[Int32s, Int32s]:
         """Return the concatenated postings of the terms with these numbers: ordinals and term frequencies, both int32.
 
         Raises:
@@ -146,7 +146,7 @@ class PostingLists:
         """The stored bounds of the postings; None in an older index."""
         return None if isinstance(self._stored, Varints) else self._stored.bounds
 
-    def counted(self, mask: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def counted(self, mask: Bools) -> tuple[Int64s, Int64s]:
         """Return df and cf of each term over the documents in `mask`: bool, (documents,).
 
         Raises:
@@ -213,7 +213,7 @@ class JoinedLists:
     def __init__(self, parts: Sequence[SegmentLists], leaves: Sequence[Leaf]) -> None:
         self.parts, self.leaves = parts, leaves
         self._df = [part.df.astype(np.int64) for part in parts]  # in the one type for which the loop is compiled
-        self.lengths: NDArray[np.integer] = np.concatenate(
+        self.lengths: Ints = np.concatenate(
             [np.zeros(0, np.uint8), *(part.lengths[leaf.live] for part, leaf in zip(parts, leaves, strict=True))]
         )
         terms, numbers = union([part.terms for part in parts])
@@ -224,8 +224,8 @@ class JoinedLists:
             cf[part_numbers] += part.cf if deletions is None else deletions.subtracted(part.cf, "cf")
         used = np.flatnonzero(df)
         self.terms = terms if len(used) == len(terms) else terms.reordered(used).ascending()
-        self.df: NDArray[np.integer] = df[used]
-        self.cf: NDArray[np.integer] = cf[used]
+        self.df: Ints = df[used]
+        self.cf: Ints = cf[used]
         self.numbers = [_inverse(part_numbers, len(terms))[used] for part_numbers in numbers]
         self._number = lru_cache(CACHED_TERMS)(Finder(self.terms))
 
@@ -233,7 +233,7 @@ class JoinedLists:
         """Position of a term in `terms`; -1 for an unknown one."""
         return self._number(term)
 
-    def postings(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def postings(self, terms: Ints) -> tuple[Int32s, Int32s]:
         """Return postings as `PostingLists.postings` does."""
         cursor = offsets_of(self.df[terms])
         ends = cursor[1:].copy()
@@ -286,7 +286,7 @@ class Postings(Component[PostingLists], name="postings"):
 POSTINGS: Postings = components["postings"]  # type: ignore[assignment]
 
 
-def _inverse(numbers: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+def _inverse(numbers: Int32s, count: int) -> Int32s:
     inverse = np.full(count, -1, dtype=np.int32)
     inverse[numbers] = np.arange(len(numbers), dtype=np.int32)
     return inverse

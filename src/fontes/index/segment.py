@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Indices, Int32s, Int64s, Ints, UInt64s
 from ..core.errors import IndexFormatError, InputError
 from ..core.strings import Strings
 from ..core.values import Doc
@@ -37,13 +37,13 @@ class Deletions:
         cf: Occurrences of each in deleted documents.
     """
 
-    dead: NDArray[np.bool_]
-    terms: NDArray[np.integer]
-    df: NDArray[np.integer]
-    cf: NDArray[np.integer]
+    dead: Bools
+    terms: Ints
+    df: Ints
+    cf: Ints
 
     @classmethod
-    def of(cls, lists: PostingLists, dead: NDArray[np.bool_]) -> Deletions:
+    def of(cls, lists: PostingLists, dead: Bools) -> Deletions:
         """Return deletions of the `dead` documents, counted in their postings."""
         df, cf = lists.counted(dead)
         terms = np.flatnonzero(df)
@@ -82,7 +82,7 @@ class Deletions:
         """Number of deleted documents."""
         return int(np.count_nonzero(self.dead))
 
-    def subtracted(self, counts: NDArray[np.integer], of: str) -> NDArray[np.int64]:
+    def subtracted(self, counts: Ints, of: str) -> Int64s:
         """Return the segment's counts, `of` "df" or "cf", over its living documents."""
         live = counts.astype(np.int64)
         live[self.terms] -= getattr(self, of)
@@ -147,7 +147,7 @@ class Segment:
         columns: SegmentColumns = self.opened["columns"]
         return columns
 
-    def check_ids(self, dead: NDArray[np.bool_] | None) -> None:
+    def check_ids(self, dead: Bools | None) -> None:
         """Raise IndexFormatError unless the ids are in order and the ids of living documents are unique.
 
         `dead` marks deleted documents; None: none is deleted.
@@ -181,7 +181,7 @@ class Leaf:
     deletions: Deletions | None = None
 
     @property
-    def dead(self) -> NDArray[np.bool_] | None:
+    def dead(self) -> Bools | None:
         """bool, (documents,): whether each is deleted; None if none is deleted."""
         return None if self.deletions is None else self.deletions.dead
 
@@ -196,12 +196,12 @@ class Leaf:
         return None if self.dead is None else hashlib.sha256(self.dead.tobytes()).hexdigest()
 
     @cached_property
-    def live(self) -> NDArray[np.int64]:
+    def live(self) -> Int64s:
         """Positions of the living documents in the segment, ascending."""
         return np.arange(self.segment.documents) if self.dead is None else np.flatnonzero(~self.dead)
 
     @cached_property
-    def living(self) -> NDArray[np.uint64]:
+    def living(self) -> UInt64s:
         """uint64, (documents / 64, rounded up): a bit for each document, the lowest first; 1 for living ones."""
         alive = np.ones(self.segment.documents, dtype=np.bool_) if self.dead is None else ~self.dead
         words = np.zeros(-(-len(alive) // 64), dtype=np.uint64)
@@ -209,7 +209,7 @@ class Leaf:
         return words
 
     @cached_property
-    def ordinals(self) -> NDArray[np.int32]:
+    def ordinals(self) -> Int32s:
         """int32, (documents,): the ordinal of each in the state, -1 for a deleted one."""
         ordinals = np.full(self.segment.documents, -1, dtype=np.int32)
         ordinals[self.live] = np.arange(self.first, self.first + self.documents, dtype=np.int32)
@@ -237,7 +237,7 @@ def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Lea
     return tuple(leaves)
 
 
-def located(leaves: Sequence[Leaf], docs: NDArray[np.integer]) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.int64]]]:
+def located(leaves: Sequence[Leaf], docs: Ints) -> Iterator[tuple[int, Indices, Int64s]]:
     """Locate documents, given as ordinals in the state of the leaves.
 
     Yields for each leaf that has any of them: its number, their indices in `docs`, their positions in the segment.

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Int64s, Ints
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.query import Leaf as Clause
 from ..core.strings import Strings
@@ -304,11 +304,11 @@ class State(Searchable):
             raise InputError(f"document '{doc_id}' is not in the index {self.path}")
         return ordinal
 
-    def ordinals(self, ids: Strings) -> NDArray[np.int64]:
+    def ordinals(self, ids: Strings) -> Int64s:
         """Ordinals of the documents with these ids; -1 for unknown ids."""
         return find_positions(ids, self.ids)
 
-    def ordinals_in(self, run: Run, user: str) -> NDArray[np.integer]:
+    def ordinals_in(self, run: Run, user: str) -> Ints:
         """Return the ordinal of each row's document in a run.
 
         Raises:
@@ -374,9 +374,7 @@ class State(Searchable):
         """Metadata columns for filters and facets, with their types, in ascending order."""
         return self.schema.columns
 
-    def facets(
-        self, *columns: str, docs: NDArray[np.integer] | Strings | None = None, bins: int | None = None
-    ) -> dict[str, dict[Any, int]]:
+    def facets(self, *columns: str, docs: Ints | Strings | None = None, bins: int | None = None) -> dict[str, dict[Any, int]]:
         """Count the documents with each value of some columns.
 
         Args:

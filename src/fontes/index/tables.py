@@ -6,34 +6,30 @@ import heapq
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Bytes, Int, Int32s, Int64s, Ints, UInt32s, UInt64s
 from ..core.errors import InputError
 from ..core.strings import HEAD, Strings, offsets_of, utf8
 from ..storage.arrays import ByteWriter, NumberWriter, fixed, read_array, smallest, write_array
 from ..storage.compiled import inner, is_loaded, kernel
-
-if TYPE_CHECKING:
-    from ..core.arrays import Bytes, Int, Int32s, Int64s, Ints, UInt32s, UInt64s
-
-Numbers = NDArray[np.int32]
 
 MANY = 16  # strings for one that is read, from which on joined tables are not made one
 CHUNK_NUMBERS = 1 << 16  # numbers written to a temporary file at a time
 SORTING = 64  # bytes of memory of an id while ids are sorted, besides its own
 
 
-def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
+def union(tables: Sequence[Strings]) -> tuple[Strings, list[Int32s]]:
     """Return the union of ascending tables, each without repetitions.
 
     Returns:
         The strings, ascending; and for each table the positions of its strings among them.
     """
     pool = [(len(table), i, table, [i]) for i, table in enumerate(tables)]
-    maps: list[Numbers] = [np.arange(len(table), dtype=np.int32) for table in tables]
+    maps: list[Int32s] = [np.arange(len(table), dtype=np.int32) for table in tables]
     heapq.heapify(pool)  # the two shortest tables first, so that a long table is read once
     while len(pool) > 1:
         (_, number, first_table, first_members), (_, _, second_table, second_members) = heapq.heappop(pool), heapq.heappop(pool)
@@ -56,7 +52,7 @@ class JoinedStrings(Strings):
 
     __slots__ = ("_firsts", "_live", "_tables", "_views", "_whole")
 
-    def __init__(self, tables: Sequence[Strings], live: Sequence[NDArray[np.integer] | None]) -> None:
+    def __init__(self, tables: Sequence[Strings], live: Sequence[Ints | None]) -> None:
         self._tables, self._live = tables, live
         self._whole: Strings | None = None
         self._views: list[tuple[memoryview, memoryview]] = []
@@ -71,19 +67,19 @@ class JoinedStrings(Strings):
         return self._whole
 
     @property
-    def blob(self) -> NDArray[np.uint8]:  # type: ignore[override]
+    def blob(self) -> Bytes:  # type: ignore[override]
         return self.whole.blob
 
     @property
-    def offsets(self) -> NDArray[np.integer]:  # type: ignore[override]
+    def offsets(self) -> Ints:  # type: ignore[override]
         return self.whole.offsets
 
     @property
-    def order(self) -> NDArray[np.uint32]:
+    def order(self) -> UInt32s:
         return self.whole.order
 
     @property
-    def rank(self) -> NDArray[np.uint32]:
+    def rank(self) -> UInt32s:
         return self.whole.rank
 
     def find(self, string: str) -> int:
@@ -97,7 +93,7 @@ class JoinedStrings(Strings):
                 return self.whole.find(string)  # it may be there twice
         return -1
 
-    def take(self, positions: NDArray[np.integer]) -> list[str]:
+    def take(self, positions: Ints) -> list[str]:
         if self._whole is not None or len(positions) * MANY > len(self):
             return self.whole.take(positions)
         if not self._views:
@@ -127,12 +123,12 @@ class JoinedStrings(Strings):
         return Strings, (self.blob, self.offsets, self.order)
 
 
-def join_tables(tables: Sequence[Strings], live: Sequence[NDArray[np.integer] | None]) -> Strings:
+def join_tables(tables: Sequence[Strings], live: Sequence[Ints | None]) -> Strings:
     """Concatenate the strings of tables at the positions in `live`, ascending (None: all); merge the tables' orders."""
     return tables[0] if len(tables) == 1 and live[0] is None else JoinedStrings(tables, live)
 
 
-def _joined(tables: Sequence[Strings], live: Sequence[NDArray[np.integer] | None]) -> Strings:
+def _joined(tables: Sequence[Strings], live: Sequence[Ints | None]) -> Strings:
     parts = [table if indices is None else _select(table, indices) for table, indices in zip(tables, live, strict=True)]
     firsts = offsets_of([len(part) for part in parts]).tolist()
     orders = [part.order + np.uint32(first) for part, first in zip(parts, firsts, strict=False)]
@@ -146,9 +142,7 @@ def concatenate_tables(tables: Sequence[Strings]) -> Strings:
     return Strings(blob, offsets_of(np.concatenate([np.zeros(0, np.int64), *(np.diff(table.offsets) for table in tables)])))
 
 
-def merged_orders(
-    blob: NDArray[np.uint8], offsets: NDArray[np.integer], orders: Sequence[NDArray[np.uint32]], spool: Path | None = None
-) -> NDArray[np.uint32]:
+def merged_orders(blob: Bytes, offsets: Ints, orders: Sequence[UInt32s], spool: Path | None = None) -> UInt32s:
     """Merge the orders of parts of a table.
 
     Args:
@@ -170,12 +164,12 @@ def merged_orders(
     return pool[0][2] if pool else np.zeros(0, dtype=np.uint32)
 
 
-def first_repeated(blob: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np.uint32]) -> int:
+def first_repeated(blob: Bytes, offsets: Int64s, order: UInt32s) -> int:
     """Return the index into `order` of the first string that equals the next one; -1 for none."""
     return int(_first_repeated(fixed(blob), fixed(offsets), fixed(order)))
 
 
-def find_positions(queries: Strings, table: Strings) -> NDArray[np.int64]:
+def find_positions(queries: Strings, table: Strings) -> Int64s:
     """Return the position in `table` of each of `queries`, int64; -1 for an absent one."""
     return _located(*arrays_of(queries), *arrays_of(table), fixed(table.order))  # type: ignore[no-any-return]
 
@@ -185,7 +179,7 @@ class Finder:
 
     def __init__(self, table: Strings) -> None:
         self._table = table
-        self._arrays: tuple[NDArray[np.integer], ...] | None = None
+        self._arrays: tuple[Ints, ...] | None = None
 
     def __call__(self, string: str) -> int:
         """Return the position of `string`, or -1."""
@@ -196,14 +190,14 @@ class Finder:
         return _position(*self._arrays, np.frombuffer(utf8(string), dtype=np.uint8))  # type: ignore[no-any-return]
 
 
-def finding_arrays(table: Strings) -> tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[np.integer]]:
+def finding_arrays(table: Strings) -> tuple[UInt64s, Bytes, Ints]:
     """Return the heads, bytes and offsets of an ascending table, for `position`."""
     blob, offsets = fixed(table.blob), table.offsets
     narrow = np.uint32 if len(blob) < 1 << 32 else np.int64  # two versions of the loop at most
     return _heads(blob, offsets), blob, fixed(offsets.astype(narrow, copy=False))
 
 
-def _heads(blob: NDArray[np.uint8], offsets: NDArray[np.integer]) -> NDArray[np.uint64]:
+def _heads(blob: Bytes, offsets: Ints) -> UInt64s:
     """The first eight bytes of every HEAD-th string as a number; shorter strings are padded with zeros."""
     starts, ends = offsets[:-1:HEAD].astype(np.int64), offsets[1::HEAD].astype(np.int64)
     positions = starts[:, None] + np.arange(8)
@@ -220,7 +214,7 @@ def _select(table: Strings, indices: Ints) -> Strings:
     return Strings(chosen.blob, chosen.offsets, order[order >= 0].astype(np.uint32))
 
 
-def arrays_of(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def arrays_of(table: Strings) -> tuple[Bytes, Int64s]:
     """Return the bytes and offsets of a table, for compiled loops."""
     return fixed(table.blob), fixed(table.offsets.astype(np.int64, copy=False))
 
@@ -389,7 +383,7 @@ class IdWriter:
         self._bounds.close()
         blob, bounds = (read_array(self._folder, f"doc_ids.{name}") for name in ("bytes", "bounds"))
         bounds = bounds.astype(np.int64) if not self._parts else _map_copy(bounds, self._file("bounds"))
-        parts: list[NDArray[np.uint32]] = [np.memmap(self._file(number), np.uint32, "r") for number in range(self._parts)]
+        parts: list[UInt32s] = [np.memmap(self._file(number), np.uint32, "r") for number in range(self._parts)]
         if self._pending:
             parts.append(self._sort_pending())
         order = merged_orders(blob, bounds, parts, self._file("merged") if self._parts else None)
@@ -414,7 +408,7 @@ class IdWriter:
         return self._folder.parent / f"ids.{name}"
 
 
-def _map_copy(numbers: NDArray[np.integer], path: Path) -> NDArray[np.int64]:
+def _map_copy(numbers: Ints, path: Path) -> Int64s:
     copied_numbers = _map_zeros(path, np.int64, len(numbers))
     for first in range(0, len(numbers), CHUNK_NUMBERS):
         copied_numbers[first : first + CHUNK_NUMBERS] = numbers[first : first + CHUNK_NUMBERS]

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Int64s, UInt32s
 from ..core.errors import IndexFormatError, InputError
 from ..core.progress import Progress
 from ..core.strings import offsets_of
@@ -56,11 +56,11 @@ class Block:
         packed: The compressed block; None if it is not compressed yet.
     """
 
-    sizes: NDArray[np.uint32]
+    sizes: UInt32s
     load: Callable[[], bytes | memoryview]
     packed: bytes | None = None
 
-    def of(self, live: NDArray[np.bool_]) -> Block:
+    def of(self, live: Bools) -> Block:
         """Return the block of the documents in the mask `live`."""
         if live.all():
             return self
@@ -212,7 +212,7 @@ class DocumentStore:
         self._bytes = arrays.array("text.bytes", "|u1", None)
         self._blocks = arrays.array("text.blocks", "<i8", None, 2)
         self._sizes = arrays.array("text.sizes", UNSIGNED[:3], documents, 3)
-        self._recent: Cached[int, tuple[bytes, NDArray[np.int64]]] = Cached(CACHED_BLOCKS)
+        self._recent: Cached[int, tuple[bytes, Int64s]] = Cached(CACHED_BLOCKS)
         for column, end in enumerate((documents, len(self._bytes))):
             if not rises(self._blocks[:, column], end):
                 raise arrays.damaged("text.blocks", f"its column {column + 1} does not rise from 0 to {end:,}")
@@ -235,7 +235,7 @@ class DocumentStore:
                 f"{self._folder / 'text.bytes.npy'}: {len(ids):,} documents have {size:,} bytes, more than {MAX_RATIO} times "
                 "their compressed size; read fewer at once, with a smaller k"
             )
-        opened: dict[int, tuple[bytes, NDArray[np.int64]]] = {}
+        opened: dict[int, tuple[bytes, Int64s]] = {}
         docs = []
         for doc_id, ordinal, block in zip(ids, ordinals, blocks.tolist(), strict=True):
             if block not in opened:
@@ -264,7 +264,7 @@ class DocumentStore:
         for _, block in self.blocks():
             block.load()
 
-    def _unpacked(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
+    def _unpacked(self, block: int) -> tuple[bytes, Int64s]:
         """Return the result of `_open`, cached unless the block is a single document, which may have any size."""
         is_single = self._blocks[block + 1, 0] - self._blocks[block, 0] == 1
         return self._open(block) if is_single else self._recent.get(block, partial(self._open, block))
@@ -272,7 +272,7 @@ class DocumentStore:
     def _text(self, block: int) -> bytes:
         return self._open(block)[0]
 
-    def _open(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
+    def _open(self, block: int) -> tuple[bytes, Int64s]:
         (first, start), (last, end) = self._blocks[block].tolist(), self._blocks[block + 1].tolist()
         bounds = offsets_of(self._sizes[first:last].ravel())
         length, limit = int(bounds[-1]), MAX_PIECE if last - first == 1 else MAX_BLOCK_BYTES

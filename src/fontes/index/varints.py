@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bytes, Int64s, Ints
 from ..storage.arrays import Arrays
 from ..storage.compiled import affordable
 from .kernels import unpack_in_numpy, unpack_postings
@@ -23,11 +23,11 @@ class Varints:
         bounds: Start of each term in them, and the end of the last.
     """
 
-    def __init__(self, postings: NDArray[np.uint8], bounds: NDArray[np.integer]) -> None:
+    def __init__(self, postings: Bytes, bounds: Ints) -> None:
         self._postings, self._bounds = postings, bounds
 
     @classmethod
-    def opened(cls, arrays: Arrays, folder: Path, df: NDArray[np.integer]) -> Varints | None:
+    def opened(cls, arrays: Arrays, folder: Path, df: Ints) -> Varints | None:
         """Open them; None if there are none. Raises IndexFormatError if they are damaged."""
         if not (folder / "postings.bounds.npy").exists():
             return None
@@ -37,7 +37,7 @@ class Varints:
             raise arrays.damaged("df", "it has counts that cannot be")
         return cls(postings, bounds)
 
-    def read(self, terms: NDArray[np.int64], documents: int, edges: NDArray[np.int64]) -> Postings | None:
+    def read(self, terms: Int64s, documents: int, edges: Int64s) -> Postings | None:
         """Return the postings of some terms, as `packed.PackedLists.read`."""
         # The types of arrays differ between segments; the loop is compiled for one.
         starts, ends = (bounds[terms].astype(np.int64) for bounds in (self._bounds[:-1], self._bounds[1:]))

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Int64s
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.strings import Strings, encodable
 from ..core.values import Doc
@@ -356,7 +356,7 @@ def _delete_replaced(draft: Draft, state: State, duplicates: str) -> int:
     return len(replaced)
 
 
-def _delete(draft: Draft, state: State, ordinals: NDArray[np.int64]) -> None:
+def _delete(draft: Draft, state: State, ordinals: Int64s) -> None:
     for number, leaf in enumerate(state.leaves):
         leaf_ordinals = ordinals[(ordinals >= leaf.first) & (ordinals < leaf.first + leaf.documents)]
         if len(leaf_ordinals):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ..core.arrays import Float64s, Int32s
 from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
 from ..core.hints import nearest
@@ -17,24 +18,13 @@ from ..core.parameters import tuned
 from ..core.values import Explanation
 from .fields import EXAMPLE, check_names
 from .over_fields import WEIGHTS, FieldedModel
-from .weighting import (
-    Floats,
-    Postings,
-    Saturation,
-    Statistics,
-    Weighting,
-    check_lengths,
-    check_phrase_idf,
-    explained_tf,
-    idf_of,
-)
+from .weighting import Postings, Saturation, Statistics, Weighting, check_lengths, check_phrase_idf, explained_tf, idf_of
 
 if TYPE_CHECKING:
-    from ..core.arrays import Int32s
     from ..index.state import State
 
 MAX_PARAMETER = 1e6  # keeps scores within float32
-N = TypeVar("N", float, Floats)
+N = TypeVar("N", float, Float64s)
 COMBINE = ("frequencies", "sum")  # ways to combine fields
 
 
@@ -191,12 +181,12 @@ class BM25Weighting(Weighting):
             if not isinstance(b, Real) or isinstance(b, bool):
                 raise ParameterError(f"b of the field '{name}' must be a number from 0 to 1, not {b!r}")
 
-    def postings(self, statistics: Statistics, postings: Postings) -> Floats:
+    def postings(self, statistics: Statistics, postings: Postings) -> Float64s:
         """Return idf times tf part, or the weighted sum over fields."""
         if self.combine == "sum":
             return self._sum_fields(statistics, postings)
         idf = idf_of(self.idf, statistics, postings.terms, self.phrase_idf)
-        weights: Floats = postings.repeat(idf) * self._tf_part(*self._frequencies(statistics, postings))
+        weights: Float64s = postings.repeat(idf) * self._tf_part(*self._frequencies(statistics, postings))
         return weights
 
     def saturation(self, statistics: Statistics) -> Saturation | None:
@@ -210,7 +200,7 @@ class BM25Weighting(Weighting):
         idf = partial(self.idf, statistics)
         return Saturation(factor, self.k1, delta, self.b, mean, lengths, idf, self.phrase_idf == "sum")
 
-    def query(self, counts: Floats) -> Floats:
+    def query(self, counts: Float64s) -> Float64s:
         """Return (k3 + 1) qtf / (k3 + qtf), or qtf if k3 is None."""
         return counts if self.k3 is None else (self.k3 + 1) * counts / (self.k3 + np.abs(counts))
 
@@ -297,7 +287,7 @@ class BM25Weighting(Weighting):
         b = self.b.get(name, VARIANTS[self.variant].b) if isinstance(self.b, Mapping) else self.b
         return replace(self, b=b, fields=None, combine="frequencies")
 
-    def _sum_fields(self, statistics: Statistics, postings: Postings) -> Floats:
+    def _sum_fields(self, statistics: Statistics, postings: Postings) -> Float64s:
         """Return the weighted sum of the BM25 weights of each field."""
         assert self.fields is not None
         weights = np.zeros(len(postings.docs), dtype=np.float64)
@@ -306,7 +296,7 @@ class BM25Weighting(Weighting):
             weights[rows] += self.fields[name] * self.of_field(name).postings(statistics.field(name), of_field)
         return weights
 
-    def _frequencies(self, statistics: Statistics, postings: Postings) -> tuple[Floats, Floats]:
+    def _frequencies(self, statistics: Statistics, postings: Postings) -> tuple[Float64s, Float64s]:
         """Return tf and the length part of each posting; if each field has its own b, the sum of tf / length part, and 1."""
         if self.fields is None or not isinstance(self.b, Mapping):
             return statistics.weighted_tf(postings, self.fields), self._length_part(statistics, postings.docs)
@@ -326,14 +316,14 @@ class BM25Weighting(Weighting):
         counted = statistics.documents_with_terms
         return counted, mean * n / counted if counted else 1.0
 
-    def _length_part(self, statistics: Statistics, docs: Int32s) -> Floats:
+    def _length_part(self, statistics: Statistics, docs: Int32s) -> Float64s:
         assert not isinstance(self.b, Mapping)
         _, avgdl = self._collection(statistics)
-        part: Floats = 1 - self.b + self.b * statistics.weighted_lengths(docs, self.fields, self.lengths) / avgdl
+        part: Float64s = 1 - self.b + self.b * statistics.weighted_lengths(docs, self.fields, self.lengths) / avgdl
         return part
 
-    def _tf_part(self, tf: Floats, length_part: Floats) -> Floats:
-        part: Floats = VARIANTS[self.variant].tf_part(tf, length_part, self.k1, self.delta)
+    def _tf_part(self, tf: Float64s, length_part: Float64s) -> Float64s:
+        part: Float64s = VARIANTS[self.variant].tf_part(tf, length_part, self.k1, self.delta)
         return part
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Float64s, Ints
 from ..index.packed import PackedLists
 from ..index.parts import Part
 from ..storage.arrays import fixed
@@ -29,10 +30,10 @@ class ScoreTable:
         rest: float64; the function of the postings in the `rest` of the lists.
     """
 
-    idfs: Callable[[NDArray[np.integer]], NDArray[np.float64]]
+    idfs: Callable[[Ints], Float64s]
     function: Saturation
-    saturation: NDArray[np.float64]
-    rest: NDArray[np.float64]
+    saturation: Float64s
+    rest: Float64s
 
     @classmethod
     def of(cls, part: Part, weighting: Weighting, lists: PackedLists) -> ScoreTable | None:
@@ -59,7 +60,7 @@ class ScoreTable:
         rest = function.saturate(rest_tf, rest_lengths)
         return cls(lambda terms: idfs(statistics.counts_of(terms)), function, saturation, rest)
 
-    def ratios(self, saturation: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def ratios(self, saturation: Float64s, rest: Float64s) -> Float64s | None:
         """Return the greatest and the least ratio of the weights to those of another curve; None if it has values of 0."""
         old, new = np.concatenate([saturation[1:], rest]), np.concatenate([self.saturation[1:], self.rest])
         if np.array_equal(old, new):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Float32s, Float64s, Int32s, Int64s, UInt32s, UInt64s
 from ..core.query import Group, Phrase, Term
 from ..core.strings import SURROGATE, Strings
 from ..core.work import thread_count
@@ -47,7 +48,7 @@ NO_DOCS, NO_SCORES = np.empty(0, np.int32), np.empty(0, np.float32)
 NO_KEYS = np.empty(0, np.uint64)
 BOUNDS = ("best", "kth", "positive", "rows", "champions", "champion_weights", "cuts")
 Arrays: TypeAlias = dict[str, NDArray[Any]]
-Lists: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # bounds, documents and weights of clauses
+Lists: TypeAlias = tuple[Int64s, Int32s, Float32s]  # bounds, documents and weights of clauses
 
 
 class Bags(NamedTuple):
@@ -60,10 +61,10 @@ class Bags(NamedTuple):
         weights: float64, (terms,): query weights.
     """
 
-    bounds: NDArray[np.int64]
-    numbers: NDArray[np.int64]
-    df: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    bounds: Int64s
+    numbers: Int64s
+    df: Int64s
+    weights: Float64s
 
 
 class Direct:
@@ -117,7 +118,7 @@ class Direct:
 
         rows = [[(arrays.get(name), dtype) for name, dtype in TYPES] for arrays in parts]
         self._parts, self._pinned = parts, (np.stack([pinned(row) for row in rows]), rows)
-        self._tables: NDArray[np.int64] = self._pinned[0]
+        self._tables: Int64s = self._pinned[0]
 
     @cached_property
     def _has_phrases(self) -> bool:
@@ -183,15 +184,15 @@ class Direct:
 
     def lists(
         self,
-        numbers: NDArray[np.int64],
-        df: NDArray[np.int64],
-        weights: NDArray[np.float64],
+        numbers: Int64s,
+        df: Int64s,
+        weights: Float64s,
         clauses: Sequence[Lists],
-        required: tuple[NDArray[np.int64], NDArray[np.int64]],
-        allowed: Sequence[NDArray[np.uint64]],
-        docs: Sequence[NDArray[np.int32]],
+        required: tuple[Int64s, Int64s],
+        allowed: Sequence[UInt64s],
+        docs: Sequence[Int32s],
         k: int,
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None]:
+    ) -> tuple[Int32s, Float32s, int | None]:
         """Return the best documents by the sums of terms and clauses, and the number of all that match, None if unknown.
 
         Args:
@@ -247,7 +248,7 @@ class Direct:
         self._idfs.fill(np.array([UNKNOWN_IDF - status]))
         return True
 
-    def _call(self, loop: Any, query: tuple[Any, ...], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
+    def _call(self, loop: Any, query: tuple[Any, ...], k: int) -> tuple[Int32s, Float32s, int] | None:
         """Return the best documents that a loop finds, their scores and its result; None if it does not support the query."""
         k, parts = min(k, self._documents), len(self._searched)
         if k > SORTED:
@@ -267,7 +268,7 @@ class Direct:
         size = int(counts[0]) if k else 0
         return (docs, scores, total) if size == k else (docs[:size], scores[:size], total)
 
-    def terms(self, text: str) -> NDArray[np.int64] | None:
+    def terms(self, text: str) -> Int64s | None:
         """Return the numbers of a text's terms in each part, a row for each, ascending by term and -1 where a part lacks it.
 
         None if the text must be analysed in another way.
@@ -287,9 +288,7 @@ class Direct:
             return None
         return (text if text.isascii() else self._composed(text)).encode()
 
-    def search(
-        self, query: Group, k: int, where: Filter | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None] | None:
+    def search(self, query: Group, k: int, where: Filter | None = None) -> tuple[Int32s, Float32s, int | None] | None:
         """Search by a structured query: terms that a document must, may or must not have, or an exact phrase.
 
         Args:
@@ -325,7 +324,7 @@ class Direct:
         hits = self._call(self._loops.find_clauses, (encoded, sizes, query_weight, masks), k)
         return hits if hits is None or must else (*hits[:2], None)
 
-    def terms_of_union(self, query: Group) -> NDArray[np.int64] | None:
+    def terms_of_union(self, query: Group) -> Int64s | None:
         """Return the numbers of the terms of a union in each part, -1 where a part lacks one; None for another query."""
         from .direct_tables import find_numbers
 
@@ -342,7 +341,7 @@ class Direct:
         size = find_numbers(self._tables, np.frombuffer(encoded, np.uint8), offsets, numbers)
         return numbers if size == len(names) else None
 
-    def _phrase(self, phrase: Phrase, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
+    def _phrase(self, phrase: Phrase, k: int) -> tuple[Int32s, Float32s, int] | None:
         terms, offsets, query_weight = phrase.terms, phrase.offsets, self._query_weight(1)
         if phrase.slop or phrase.field or phrase.weight != 1.0 or not self._has_phrases or query_weight is None:
             return None
@@ -369,7 +368,7 @@ def _equal_weight(weighting: Weighting, size: int) -> float | None:
     return float(weights[0]) if weights and weights.count(weights[0]) == size <= MAX_TERMS else None
 
 
-def ranked(keys: NDArray[np.uint64], order: NDArray[np.uint32]) -> Ranked:
+def ranked(keys: UInt64s, order: UInt32s) -> Ranked:
     """Return the documents and scores of sort keys, best first; the keys are sorted in place."""
     keys.sort()
     docs, scores = np.empty(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.float32)
@@ -438,10 +437,10 @@ def _text_arrays(analyzer: Analyzer, weighting: Weighting) -> Arrays:
     }
 
 
-def _distinct_df(lists: SegmentLists) -> NDArray[np.int64]:
+def _distinct_df(lists: SegmentLists) -> Int64s:
     return np.flatnonzero(np.bincount(lists.df))
 
 
 _FINDING: LazyAttribute[SegmentLists, Any] = LazyAttribute("finding_arrays", lambda lists: finding_arrays(lists.terms))
-_DISTINCT_DF: LazyAttribute[SegmentLists, NDArray[np.int64]] = LazyAttribute("distinct_df", _distinct_df)
+_DISTINCT_DF: LazyAttribute[SegmentLists, Int64s] = LazyAttribute("distinct_df", _distinct_df)
 _DIRECT: LazyAttribute[Searchable, Cached[Weighting, Any]] = LazyAttribute("direct", lambda searched: Cached(MAX_MODELS))

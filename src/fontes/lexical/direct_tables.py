@@ -19,8 +19,8 @@ from ..text.tokenizers import scan_text
 from .kernel import NOT_SUPPORTED, ONE, UNKNOWN_IDF, WORD
 
 if TYPE_CHECKING:
-    from ..core.arrays import Bytes, Float32s, Float64s, Int32s, Int64s, UInt32s, UInt64s
-    from ..index.packed_kernels import Lists
+    from ..core.arrays import Bytes, Float32s, Float64s, Int32s, Int64s, UInt64s
+    from ..index.packed_kernels import Packed
     from .kernel import BoundsOf, Results
 
     Rows: TypeAlias = tuple[Int32s, Float32s, UInt64s]  # documents, scores and keys of a part, whose ends meet in `Results`
@@ -92,7 +92,7 @@ def sort_terms(numbers: Int64s, idfs: Float64s) -> None:
 
 
 @compiled()
-def packed_lists(table: Int64s) -> tuple[Lists, Int32s, UInt32s]:
+def packed_lists(table: Int64s) -> Packed:
     """Return the `lists` argument of `kernel.search_bag`, and `row_of` and `starts` of `packed.PackedLists`."""
     saturation = view(table, SATURATION, np.float64)
     rest = view(table, REST_BOUNDS, np.int64), view(table, REST_DOCS, np.int32), view(table, REST_VALUES, np.float64)

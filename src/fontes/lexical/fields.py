@@ -8,8 +8,8 @@ from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Int32s, Int64s, Ints
 from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
 from ..core.hints import nearest
@@ -46,21 +46,21 @@ class ChosenLists:
     def __init__(self, fields: FieldLists, columns: tuple[int, ...]) -> None:
         self._fields, self._columns = fields, list(columns)
         self.terms, self.term_number = fields.lists.terms, fields.lists.term_number
-        self.lengths: NDArray[np.integer] = fields.lengths[:, self._columns].sum(axis=1, dtype=np.int64)
-        self.cf: NDArray[np.integer] = fields.cf[:, self._columns].sum(axis=1, dtype=np.int64)
-        self.df: NDArray[np.integer] = self._count_documents()
+        self.lengths: Ints = fields.lengths[:, self._columns].sum(axis=1, dtype=np.int64)
+        self.cf: Ints = fields.cf[:, self._columns].sum(axis=1, dtype=np.int64)
+        self.df: Ints = self._count_documents()
 
     @cached_property
     def packed(self) -> PackedLists:
         """The postings as they are searched."""
         return pack_in_memory(self)
 
-    def postings(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def postings(self, terms: Ints) -> tuple[Int32s, Int32s]:
         """Return the postings of terms in the fields, end to end: documents, frequencies."""
         docs, frequencies = self._rows(terms)
         return docs, frequencies.sum(axis=1, dtype=np.int32)
 
-    def frequencies(self, terms: NDArray[np.integer]) -> NDArray[np.int32]:
+    def frequencies(self, terms: Ints) -> Int32s:
         """Return the frequency in each of the fields of the postings of terms."""
         return self._rows(terms)[1]
 
@@ -78,12 +78,12 @@ class ChosenLists:
             cf[first:last] = np.bincount(term_of[deleted], tf[deleted], last - first)
         return Deletions(dead, terms, df, cf)
 
-    def _rows(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _rows(self, terms: Ints) -> tuple[Int32s, Int32s]:
         frequencies = self._fields.frequencies(terms)[:, self._columns]
         rows = frequencies.any(axis=1)
         return self._fields.lists.postings(terms)[0][rows], frequencies[rows]
 
-    def _count_documents(self) -> NDArray[np.int64]:
+    def _count_documents(self) -> Int64s:
         """Return the number of documents with each term in one of the fields."""
         if len(self._columns) == 1:
             return self._fields.df[:, self._columns[0]].astype(np.int64)
@@ -131,7 +131,7 @@ class ChosenFields(Searchable):
         fields = FIELDS.of(leaf.segment)
         return _LISTS.of(fields).get(self._columns, lambda: ChosenLists(weak_proxy(fields), self._columns))
 
-    def frequencies(self, part: Part, terms: NDArray[np.integer]) -> NDArray[np.int32]:
+    def frequencies(self, part: Part, terms: Ints) -> Int32s:
         assert isinstance(part.lists, ChosenLists)
         return part.lists.frequencies(terms)
 

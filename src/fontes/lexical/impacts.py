@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Float32s, Float64s, Int32s, Int64s, Ints, UInt64s
 from ..core.depth import at_most
 from ..core.errors import IndexFormatError
 from ..index.packed import NO_WEIGHTS, Bounds, LazyRows, PackedLists, bound_shapes, zeros
@@ -36,7 +37,7 @@ MAX_MODELS = 4  # models whose impacts are kept per index
 SPARSE = 2048  # documents per posting, above which lists are merged by sorting, not by marking documents in a bitmap
 MANY_POSTINGS = 2_000_000  # least number of postings whose weights a thread computes
 NO_CURVE = fixed(np.zeros(0, np.float64))
-Unpacked = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # bounds, documents, weights
+Unpacked = tuple[Int64s, Int32s, Float32s]  # bounds, documents, weights
 logger = logging.getLogger("fontes.lexical")
 
 
@@ -54,11 +55,11 @@ class Impacts:
 
     lists: PackedLists
     curve: ScoreTable | None
-    weights: NDArray[np.float32]
+    weights: Float32s
     bounds: Bounds
-    ratios: NDArray[np.float64]
+    ratios: Float64s
 
-    def idfs(self, terms: NDArray[np.integer]) -> NDArray[np.float64]:
+    def idfs(self, terms: Ints) -> Float64s:
         """Return the idf of each of some terms; 1 if postings have weights."""
         return np.ones(len(terms)) if self.curve is None else self.curve.idfs(terms)
 
@@ -76,14 +77,14 @@ class Impacts:
         return tuple(fixed(array) for array in arrays)
 
     @cached_property
-    def _unpacked(self) -> tuple[LazyRows, NDArray[np.int32], NDArray[np.float32], Unpacked]:
+    def _unpacked(self) -> tuple[LazyRows, Int32s, Float32s, Unpacked]:
         filled, docs = self.lists.documents
         weights = self.weights
         if self.curve is not None:
             filled, weights = LazyRows(len(filled.ready)), np.zeros(len(docs), dtype=np.float32)
         return filled, docs, weights, (self.lists.bounds, fixed(docs), fixed(weights))
 
-    def unpacked(self, terms: NDArray[np.integer]) -> Unpacked:
+    def unpacked(self, terms: Ints) -> Unpacked:
         """Return the bounds, documents and weights of all postings, filled in for these terms; only these take memory."""
         filled, docs, weights, unpacked = self._unpacked
         out = NO_WEIGHTS if self.curve is None else weights
@@ -126,7 +127,7 @@ def _complete(part: Part, weighting: Weighting) -> None:
         logger.debug("impacts could not be computed", exc_info=True)
 
 
-def documents_of(part: Part, term: int) -> NDArray[np.int32]:
+def documents_of(part: Part, term: int) -> Int32s:
     """Return the ordinals of the documents with a term, ascending; from the packed lists if they are in memory."""
     lists = read_lists(part)
     if lists is None:
@@ -135,7 +136,7 @@ def documents_of(part: Part, term: int) -> NDArray[np.int32]:
     return docs[bounds[term] : bounds[term + 1]]
 
 
-def decoded_lists(part: Part, terms: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+def decoded_lists(part: Part, terms: Int64s) -> tuple[Int64s, Int64s, Int32s]:
     """Return the numbers of the terms' lists, and the bounds and documents of lists; see `documents_of`."""
     lists = read_lists(part)
     if lists is not None:
@@ -144,7 +145,7 @@ def decoded_lists(part: Part, terms: NDArray[np.int64]) -> tuple[NDArray[np.int6
     return np.arange(len(terms)), bounds, fixed(part.postings(terms)[0])
 
 
-def documents_of_any(part: Part, terms: NDArray[np.integer]) -> NDArray[np.int32]:
+def documents_of_any(part: Part, terms: Ints) -> Int32s:
     """Return the ordinals of the documents with at least one of some terms, ascending."""
     lists, postings = read_lists(part), int(part.df[terms].sum(dtype=np.int64))
     if lists is None:
@@ -157,7 +158,7 @@ def documents_of_any(part: Part, terms: NDArray[np.integer]) -> NDArray[np.int32
     return docs[: unite(terms, lists.unweighted, WINDOW, _empty_bitmap(part), docs)]
 
 
-def _distinct(docs: NDArray[np.int32]) -> NDArray[np.int32]:
+def _distinct(docs: Int32s) -> Int32s:
     """As `np.unique`, which imports `numpy.ma`: that takes longer than the search of a process for one query."""
     docs = np.sort(docs)
     is_first = np.ones(len(docs), dtype=np.bool_)
@@ -165,9 +166,7 @@ def _distinct(docs: NDArray[np.int32]) -> NDArray[np.int32]:
     return docs[is_first]
 
 
-def count_of_any(
-    part: Part, terms: NDArray[np.integer], passed: NDArray[np.bool_] | None = None, up_to: int | None = None
-) -> int:
+def count_of_any(part: Part, terms: Ints, passed: Bools | None = None, up_to: int | None = None) -> int:
     """Return the number of documents with at least one of some terms.
 
     Args:
@@ -185,7 +184,7 @@ def count_of_any(
     return at_most(_count_of_any(part, terms, passed), up_to)
 
 
-def _count_of_any(part: Part, terms: NDArray[np.integer], passed: NDArray[np.bool_] | None) -> int:
+def _count_of_any(part: Part, terms: Ints, passed: Bools | None) -> int:
     if passed is not None:
         return int(np.count_nonzero(passed[documents_of_any(part, terms)]))
     if len(terms) == 1:
@@ -196,7 +195,7 @@ def _count_of_any(part: Part, terms: NDArray[np.integer], passed: NDArray[np.boo
     return int(unite(terms, lists.unweighted, WINDOW, _empty_bitmap(part), np.zeros(0, np.int32)))
 
 
-def _empty_bitmap(part: Part) -> NDArray[np.uint64]:
+def _empty_bitmap(part: Part) -> UInt64s:
     """Return an empty bitmap of documents."""
     return np.zeros(-(-len(part) // 64), dtype=np.uint64)
 
@@ -252,9 +251,7 @@ def _bounded(part: Part, lists: PackedLists, curve: ScoreTable) -> Bounds:
     return Bounds(curve.saturation, curve.rest, **arrays)
 
 
-def weighted_postings(
-    part: Part, weighting: Weighting, terms: NDArray[np.integer]
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def weighted_postings(part: Part, weighting: Weighting, terms: Ints) -> tuple[Int32s, Float32s]:
     """Return the documents of the terms' postings, end to end, and their weights under a model.
 
     Raises:

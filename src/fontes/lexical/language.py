@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Ints
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
 from ..core.hints import nearest
@@ -150,7 +150,7 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         return syntax.Names.of(self.index.state)
 
 
-def most_frequent(df: NDArray[np.integer], limit: int) -> NDArray[np.integer]:
+def most_frequent(df: Ints, limit: int) -> Ints:
     """Return the indices of the greatest document frequencies, at most `limit`, ascending; among equals the first."""
     if len(df) <= limit:
         return np.arange(len(df))
@@ -159,7 +159,7 @@ def most_frequent(df: NDArray[np.integer], limit: int) -> NDArray[np.integer]:
     return np.sort(np.concatenate([above, ties[: limit - len(above)]]))
 
 
-def terms_among(parts: Sequence[Part], select: Callable[[Strings], NDArray[np.integer]], limit: int) -> tuple[list[str], int]:
+def terms_among(parts: Sequence[Part], select: Callable[[Strings], Ints], limit: int) -> tuple[list[str], int]:
     """Return the most frequent terms of an index among those that `select` finds in each part, and the number of all.
 
     Args:
@@ -300,7 +300,7 @@ class _Analysis:
         matching = self._among(lambda terms: near(terms, term, edits, prefix=self._stage.fixed)[0])
         return self._expand(typed, *matching, [term], clause.field, weight)
 
-    def _among(self, select: Callable[[Strings], NDArray[np.integer]]) -> tuple[list[str], int]:
+    def _among(self, select: Callable[[Strings], Ints]) -> tuple[list[str], int]:
         return terms_among(self._state.parts, select, self._stage.max_expansions)
 
     def _expand(

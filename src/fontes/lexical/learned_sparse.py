@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..core.arrays import Float64s
 from ..core.errors import ParameterError
 from ..core.values import Explanation
 from .retriever import Lexical
-from .weighting import Floats, Postings, Statistics, Weighting
+from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -24,9 +25,9 @@ class LearnedSparseWeighting(Weighting):
 
     scale: float
 
-    def postings(self, statistics: Statistics, postings: Postings) -> Floats:
+    def postings(self, statistics: Statistics, postings: Postings) -> Float64s:
         """Return the documents' weights, multiples of 1 / scale."""
-        weights: Floats = postings.tf / self.scale
+        weights: Float64s = postings.tf / self.scale
         return weights
 
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.arrays import Float64s, Ints
 from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
 from ..core.values import Explanation
 from .over_fields import WEIGHTS, FieldedModel
-from .weighting import Floats, Postings, Statistics, Weighting, check_lengths, lengths_of
+from .weighting import Postings, Statistics, Weighting, check_lengths, lengths_of
 
 if TYPE_CHECKING:
-    from ..core.arrays import Ints
     from ..index import Index
 
 
@@ -41,16 +41,16 @@ class LikelihoodWeighting(Weighting):
         if not 0 < self.mu < np.inf or not 0 < self.lambda_ < 1:
             raise ParameterError(f"mu must be above 0 and lambda_ between 0 and 1, not mu={self.mu}, lambda_={self.lambda_}")
 
-    def postings(self, statistics: Statistics, postings: Postings) -> Floats:
+    def postings(self, statistics: Statistics, postings: Postings) -> Float64s:
         """Return the log ratio of the term's document and collection probabilities, at least 0."""
         if self.fields is not None:
             *field_parts, background = (value for _, value in self._mixed(statistics, postings))
-            mixed: Floats = np.maximum(np.log(sum(field_parts) / background), 0.0)
+            mixed: Float64s = np.maximum(np.log(sum(field_parts) / background), 0.0)
             return mixed
         p = postings.repeat(self._in_collection(statistics, postings.terms))
         tf, dl = postings.tf.astype(np.float64), lengths_of(statistics, postings.docs, self.lengths)
         if self.smoothing == "jelinek-mercer":
-            weights: Floats = np.log(1 + (1 - self.lambda_) * tf / dl / (self.lambda_ * p))
+            weights: Float64s = np.log(1 + (1 - self.lambda_) * tf / dl / (self.lambda_ * p))
         else:
             weights = np.maximum(np.log(1 + tf / (self.mu * p)) + np.log(self.mu / (dl + self.mu)), 0.0)
         return weights
@@ -109,9 +109,9 @@ class LikelihoodWeighting(Weighting):
         parameter = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
         return f"log likelihood ratio ({self.smoothing}, {parameter})"
 
-    def _in_collection(self, statistics: Statistics, terms: Ints) -> Floats:
+    def _in_collection(self, statistics: Statistics, terms: Ints) -> Float64s:
         """Return p(t|C), with 1 added to numerator and denominator as in Lucene."""
-        p: Floats = (statistics.cf_of(terms) + 1.0) / (statistics.tokens + 1)
+        p: Float64s = (statistics.cf_of(terms) + 1.0) / (statistics.tokens + 1)
         return p
 
 

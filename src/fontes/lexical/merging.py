@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Float32s, Int32s, Int64s, UInt64s
 from ..index.parts import Part
 from ..index.segment import Segment
 from ..storage.arrays import fixed
 from ..storage.caches import LazyAttribute
 from .keys import SORTED, UNSORTED
 
-Ranked = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents of one topic and their scores, best first
-Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
+Ranked = tuple[Int32s, Float32s]  # documents of one topic and their scores, best first
+Results = tuple[Int64s, Int32s, Float32s]  # counts, documents, scores
 
 
-def best(tables: NDArray[np.int64], part_counts: NDArray[np.int64], keys: NDArray[np.uint64], k: int) -> Ranked:
+def best(tables: Int64s, part_counts: Int64s, keys: UInt64s, k: int) -> Ranked:
     """Return the best documents of one topic, as ordinals in the index, and their scores; see `best_of_topics`."""
     from . import merging_kernels
 
@@ -26,7 +27,7 @@ def best(tables: NDArray[np.int64], part_counts: NDArray[np.int64], keys: NDArra
     return (docs, scores) if size == k else (docs[:size], scores[:size])
 
 
-def best_of_topics(tables: NDArray[np.int64], part_counts: NDArray[np.int64], keys: NDArray[np.uint64], k: int) -> Results:
+def best_of_topics(tables: Int64s, part_counts: Int64s, keys: UInt64s, k: int) -> Results:
     """Return the number of results of each topic, and their documents and scores end to end.
 
     Args:
@@ -45,7 +46,7 @@ def best_of_topics(tables: NDArray[np.int64], part_counts: NDArray[np.int64], ke
     return counts, docs, scores
 
 
-def _sorted(part_counts: NDArray[np.int64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _sorted(part_counts: Int64s, keys: UInt64s) -> Int64s:
     """Sort long rows of keys in ascending order, by numpy; return the end of each such row, or UNSORTED.
 
     In batches the rest of a row is 0.
@@ -75,6 +76,6 @@ def merged_arrays(part: Part, compared: bool) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-_ID_OFFSETS: LazyAttribute[Segment, NDArray[np.int64]] = LazyAttribute(
+_ID_OFFSETS: LazyAttribute[Segment, Int64s] = LazyAttribute(
     "id_offsets", lambda segment: fixed(segment.ids.offsets.astype(np.int64))
 )

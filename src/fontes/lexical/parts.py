@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Int32s, Int64s, Scalar, UInt64s
 from ..core.depth import at_most
 from ..index.columns import Filter
 from ..index.parts import Part
@@ -17,21 +17,18 @@ from ..storage.arrays import fixed
 from ..storage.caches import LazyAttribute, weak_proxy
 from .impacts import count_of_any, documents_of_any
 
-if TYPE_CHECKING:
-    from ..core.arrays import Scalar
-
 NO_WORDS, NO_DOCS = fixed(np.zeros(0, np.uint64)), fixed(np.zeros(0, np.int32))
 Parts = tuple[Part, ...]
-Masks = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]
+Masks = tuple[UInt64s, Int64s, Int32s, Int64s]
 
 
-def numbers_in(parts: Parts, terms: Sequence[str]) -> NDArray[np.int64]:
+def numbers_in(parts: Parts, terms: Sequence[str]) -> Int64s:
     """Return the number of each term in each part, (parts, terms); -1 for a term that it lacks."""
     numbers = [[part.term_number(term) for term in terms] for part in parts]
     return np.array(numbers, dtype=np.int64).reshape(len(parts), len(terms))
 
 
-def living_df(parts: Parts, terms: Sequence[str], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+def living_df(parts: Parts, terms: Sequence[str], numbers: Int64s) -> Int64s:
     """Return the number of living documents of the whole index that have each term.
 
     `numbers` are those of the terms in each part, (parts, terms), -1 for none.
@@ -64,12 +61,12 @@ class PartFilter:
     filters: Sequence[Filter]
 
     @cached_property
-    def words(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    def words(self) -> tuple[UInt64s, Int64s]:
         """The masks in words of 64 documents end to end, and the start of each part."""
         return _joined([passing.words for passing in self.filters], NO_WORDS)
 
     @cached_property
-    def docs(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def docs(self) -> tuple[Int32s, Int64s]:
         """The documents that pass end to end, ascending in each part, and the start of each part."""
         return _joined([passing.docs for passing in self.filters], NO_DOCS)
 
@@ -97,7 +94,7 @@ def masks_of(parts: Parts, where: Filter | None, few: int) -> Masks:
     return *passing.words, *(passing.docs if where.count * few < len(where.mask) else (NO_DOCS, nowhere))
 
 
-def documents_of_terms(parts: Parts, numbers: NDArray[np.int64], where: Filter | None) -> NDArray[np.int32]:
+def documents_of_terms(parts: Parts, numbers: Int64s, where: Filter | None) -> Int32s:
     """Return the ordinals in the index of the documents with at least one of some terms that pass a filter, ascending.
 
     `numbers` are those of the terms in each part, (parts, terms), -1 for none.
@@ -110,7 +107,7 @@ def documents_of_terms(parts: Parts, numbers: NDArray[np.int64], where: Filter |
     return joined if where is None else joined[where.mask[joined]]
 
 
-def count_of_terms(parts: Parts, numbers: NDArray[np.int64], where: Filter | None, up_to: int | None) -> int:
+def count_of_terms(parts: Parts, numbers: Int64s, where: Filter | None, up_to: int | None) -> int:
     """Return the number of documents with at least one of some terms that pass a filter; see `Stage.count`.
 
     `numbers` are those of the terms in each part, (parts, terms), -1 for none.
@@ -137,7 +134,7 @@ def _passing(part: Part, where: Filter) -> Filter:
     return Filter("", mask)
 
 
-def _joined(arrays: Sequence[NDArray[Scalar]], none: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray[np.int64]]:
+def _joined(arrays: Sequence[NDArray[Scalar]], none: NDArray[Scalar]) -> tuple[NDArray[Scalar], Int64s]:
     if len(arrays) == 1:
         return fixed(arrays[0]), np.array((0, len(arrays[0])))
     return fixed(np.concatenate([none, *arrays])), np.array([0, *np.cumsum([len(array) for array in arrays])], dtype=np.int64)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Int32s, Int64s
 from ..core.query import Phrase, Window
 from ..index.parts import Part
 from ..text.proximity import Spans, count_clause, spans_among
@@ -14,9 +14,7 @@ from .impacts import decoded_lists
 NO_MATCHES = np.zeros(0, np.int32), np.zeros(0, np.int32)
 
 
-def proximity_counts(
-    part: Part, clause: Phrase | Window, numbers: list[int], column: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def proximity_counts(part: Part, clause: Phrase | Window, numbers: list[int], column: int) -> tuple[Int32s, Int32s]:
     """Count a phrase or window in all documents.
 
     Args:
@@ -56,7 +54,7 @@ def proximity_counts(
 
 def spans_in(part: Part, clause: Phrase | Window, numbers: list[int], column: int, doc: int) -> Spans:
     """Return the spans of a clause in a document; arguments as in `proximity_counts`."""
-    positions, term_positions = part.positions, list[NDArray[np.int32]]()
+    positions, term_positions = part.positions, list[Int32s]()
     terms = sorted(set(numbers))
     for term in terms:
         docs = part.postings(np.array([term]))[0] if term >= 0 else np.zeros(0, np.int32)
@@ -68,7 +66,7 @@ def spans_in(part: Part, clause: Phrase | Window, numbers: list[int], column: in
     return spans_among(clause, term_positions, [terms.index(number) for number in numbers], limits)
 
 
-def meeting(lists: list[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
+def meeting(lists: list[Int32s]) -> tuple[Int32s, list[Int64s]]:
     """Intersect ascending lists of documents.
 
     Returns:
@@ -76,7 +74,7 @@ def meeting(lists: list[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[NDA
     """
     first, *longer = sorted(range(len(lists)), key=lambda i: len(lists[i]))
     docs = lists[first]
-    places: dict[int, NDArray[np.int64]] = {}
+    places: dict[int, Int64s] = {}
     for i in longer:
         rows, other = np.empty(len(docs) + 1, dtype=np.int64), np.empty(len(docs) + 1, dtype=np.int64)
         size = intersect(docs, lists[i], rows, other)

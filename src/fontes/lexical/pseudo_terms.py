@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float32s, Float64s, Int32s, Ints
 from ..core.errors import ParameterError
 from ..core.query import AnyOf, Leaf, Phrase, Term, Window
 from ..index.field_statistics import FIELDS
@@ -25,7 +25,7 @@ from .fields import ChosenFields, ChosenLists, part_of
 from .impacts import weights_not_finite
 from .parts import Parts, living_df, numbers_in
 from .proximity import proximity_counts, spans_in
-from .weighting import ClauseStatistics, Floats, Postings, Statistics, Weighting
+from .weighting import ClauseStatistics, Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
     from ..index.state import State
@@ -45,8 +45,8 @@ class Counts:
         tf: int32; frequency of the clause in each document.
     """
 
-    docs: NDArray[np.int32]
-    tf: NDArray[np.int32]
+    docs: Int32s
+    tf: Int32s
 
     @property
     def nbytes(self) -> int:
@@ -78,7 +78,7 @@ class ClauseLists:
 
     def __init__(self, parts: Parts, weighting: Weighting, clause: Leaf) -> None:
         self._parts, self._weighting, self._clause = parts, weighting, clause
-        self._weights: dict[int, NDArray[np.float32]] = {}
+        self._weights: dict[int, Float32s] = {}
         self.counts = [counts_of(part, clause).living(part) for part in parts]
         for counts in self.counts:
             counts.docs.flags.writeable = False
@@ -93,7 +93,7 @@ class ClauseLists:
         """Collection frequency in the whole index."""
         return sum(int(counts.tf.sum(dtype=np.int64)) for counts in self.counts)
 
-    def list(self, number: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def list(self, number: int) -> tuple[Int32s, Float32s]:
         """Return the documents of a part that match, and their weights.
 
         Raises:
@@ -104,7 +104,7 @@ class ClauseLists:
             self._weights[number] = cache.get(key, lambda: self._weigh(number))
         return self.counts[number].docs, self._weights[number]
 
-    def _weigh(self, number: int) -> NDArray[np.float32]:
+    def _weigh(self, number: int) -> Float32s:
         statistics, model, postings = self.postings(number)
         weights = model.postings(statistics, postings).astype(np.float32)
         if not math.isfinite(weights.sum(dtype=np.float64)):
@@ -142,7 +142,7 @@ class ClauseLists:
         tokens, present = sum(tokens for tokens, _ in totals), sum(present for _, present in totals)
         return ClauseStatistics(vocabulary, self, self._df_of_terms, lengths, tokens, present)
 
-    def _df_of_terms(self) -> Floats | None:
+    def _df_of_terms(self) -> Float64s | None:
         """Return the df of each term of a phrase or window, in its field if it has one; None for other clauses."""
         if not (isinstance(self._clause, (Phrase, Window)) and self.df):
             return None
@@ -208,7 +208,7 @@ def term_numbers(part: Part, terms: tuple[str, ...]) -> list[int]:
     return list(map(part.term_number, terms))
 
 
-def _field_lengths(part: Part, name: str) -> NDArray[np.integer]:
+def _field_lengths(part: Part, name: str) -> Ints:
     """Return the length of a field in each document of a part."""
     column = field_number(part, name)
     return FIELDS.of(part.segment).lengths[:, column]
@@ -254,7 +254,7 @@ def _sum_counts(parts: list[Counts], documents: int) -> Counts:
     return _sum_by_document(docs, tf, documents)
 
 
-def _sum_by_document(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: int) -> Counts:
+def _sum_by_document(docs: Int32s, tf: Int32s, documents: int) -> Counts:
     """Sum the frequencies of each document."""
     if len(docs) * DENSE > documents:
         sums = np.bincount(docs, tf, documents)
@@ -270,7 +270,7 @@ _COUNTS: LazyAttribute[SegmentLists, Cached[Leaf, Counts]] = LazyAttribute(
     "clause_counts", lambda base: Cached(MEMORY, lambda counts: counts.nbytes)
 )
 _FIELD_TOTALS: LazyAttribute[Part, Cached[str, tuple[int, int]]] = LazyAttribute("field_totals", lambda part: Cached())
-_WEIGHTS: LazyAttribute[Part, Cached[tuple[Weighting, Leaf], NDArray[np.float32]]] = LazyAttribute(
+_WEIGHTS: LazyAttribute[Part, Cached[tuple[Weighting, Leaf], Float32s]] = LazyAttribute(
     "clause_weights", lambda part: Cached(MEMORY, lambda weights: weights.nbytes)
 )
 

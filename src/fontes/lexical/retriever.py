@@ -11,8 +11,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float32s, Float64s, Ints
 from ..core.checks import check_whole
 from ..core.depth import at_most, check_page
 from ..core.errors import InputError, PipelineError
@@ -177,7 +177,7 @@ class Lexical(Stage[Topics, Run]):
             last = vars(self)["_last_query"] = StructuredQuery(self.searched, self._ready[0], topic)
         return last
 
-    def matches(self, query: str | Topic) -> NDArray[np.integer]:
+    def matches(self, query: str | Topic) -> Ints:
         """Return the ordinals of all documents that match the query and pass the filter, ascending."""
         topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
@@ -230,7 +230,7 @@ class Lexical(Stage[Topics, Run]):
     def one(self, topic: Topic, k: int, /) -> Ranking:
         return self.best(topic, min(k, self.k))
 
-    def candidate_scores(self, run: Run) -> NDArray[np.float32]:
+    def candidate_scores(self, run: Run) -> Float32s:
         """Return the scores of the documents of a run; 0 for a document that does not match."""
         docs, weighting, topics = self.index.ordinals_in(run, self._label), self.weighting, list(run.topics.values())
         structured = [self.reads_queries and topic.query is not None for topic in topics]
@@ -271,7 +271,7 @@ class Lexical(Stage[Topics, Run]):
         """Whose terms have the columns of `matrix`."""
         return self.index if self.reads_queries else self.searched
 
-    def vector(self, query: str | Topic) -> NDArray[np.float64]:
+    def vector(self, query: str | Topic) -> Float64s:
         """Return the weights of a query's terms, a float64 for each column of `matrix`."""
         (counts,), vector = self._counts([topic_of(query)]), np.zeros(len(self._numbered.terms))
         terms = sorted(term for term in counts if self.searched.df_of(term))

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, pairwise, starmap
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float32s, Float64s, Int32s, Int64s, Ints
 from ..core.strings import offsets_of
 from ..index.columns import Filter
 from ..index.parts import Part, Searchable
@@ -73,9 +73,7 @@ def search_bags(searched: Searchable, weighting: Weighting, bags: Bags, k: int, 
     return _scan_topics(searched, weighting, bags, k, where) if direct is None else direct.bags(bags, k, where)
 
 
-def scores_of(
-    searched: Searchable, weighting: Weighting, bags: Bags, topic: int, ordinals: NDArray[np.integer]
-) -> NDArray[np.float32]:
+def scores_of(searched: Searchable, weighting: Weighting, bags: Bags, topic: int, ordinals: Ints) -> Float32s:
     """Return the scores of some documents for a topic; 0 for documents that do not match."""
     sums, terms = np.zeros(len(ordinals), dtype=np.float64), slice(*bags.bounds[topic : topic + 2].tolist())
     for part, numbers in zip(searched.parts, bags.numbers[:, terms], strict=True):
@@ -95,7 +93,7 @@ def _scan_topics(searched: Searchable, weighting: Weighting, bags: Bags, k: int,
     parts = searched.parts
     filters, rankings = None if where is None else part_filter(parts, where).filters, list[Ranked]()
 
-    def sums(terms: slice, number: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    def sums(terms: slice, number: int) -> tuple[Int32s, Float64s]:
         part = parts[number]
         totals, passed = np.zeros(len(part), dtype=np.float64), np.zeros(len(part), dtype=np.bool_)
         lists = term_lists(searched, parts[number], weighting, bags.numbers[number, terms], bags.df[terms])
@@ -116,8 +114,8 @@ def _scan_topics(searched: Searchable, weighting: Weighting, bags: Bags, k: int,
 
 
 def term_lists(
-    searched: Searchable, part: Part, weighting: Weighting, numbers: NDArray[np.int64], df: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float32]]]:
+    searched: Searchable, part: Part, weighting: Weighting, numbers: Int64s, df: Int64s
+) -> Iterator[tuple[Int32s, Float32s]]:
     """Yield the documents of a part with each term, and their weights.
 
     Args:
@@ -139,7 +137,7 @@ def term_lists(
             yield docs, (idfs[i] * function.saturate(tf, function.lengths[docs])).astype(np.float32)
 
 
-def best_of_sums(parts: Parts, sums: Iterable[tuple[NDArray[np.int32], NDArray[np.float64]]], k: int) -> Ranked:
+def best_of_sums(parts: Parts, sums: Iterable[tuple[Int32s, Float64s]], k: int) -> Ranked:
     """Return the best documents by sums of their weights, as ordinals in the index, and their scores.
 
     `sums` has documents of each part and their sums.

@@ -16,8 +16,8 @@ from numbers import Real
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Float32s, Float64s, Int32s, Int64s, Ints, UInt64s
 from ..core.depth import at_most
 from ..core.errors import InputError
 from ..core.query import AnyOf, Clause, Condition, Group, Leaf, Phrase, Term, Window
@@ -49,8 +49,8 @@ from .weighting import Postings, Statistics, Weighting, posting_of
 MAX_DEPTH = 100  # of nested groups
 MAX_TERM_WEIGHT = 1e30  # keeps scores within float32
 MAX_SPANS = 10  # spans listed in an explanation
-Mask = NDArray[np.bool_]
-List: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and weights of a clause
+Mask = Bools
+List: TypeAlias = tuple[Int32s, Float32s]  # documents and weights of a clause
 Collected: TypeAlias = "dict[Hashable, tuple[Leaf, tuple[Group, ...], float]]"  # clause, guards, and sum of weights, by key
 
 
@@ -77,8 +77,8 @@ class SearchResult(NamedTuple):
         total: Number of all matching documents; None if the search did not visit all of them.
     """
 
-    docs: NDArray[np.int32]
-    scores: NDArray[np.float32]
+    docs: Int32s
+    scores: Float32s
     total: int | None = None
 
 
@@ -139,12 +139,12 @@ class StructuredQuery:
         return None if any(scoring.guards for scoring, _ in self._others) and not query.must else Plan.of(query)
 
     @cached_property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Float64s:
         """Query weights of the terms, then of the other clauses that a document has."""
         weights = [*self._terms.values(), *(scoring.weight for scoring, _ in self._others)]
         return self._weighting.query(np.array(weights, dtype=np.float64))
 
-    def matches(self, where: Filter | None) -> NDArray[np.int32]:
+    def matches(self, where: Filter | None) -> Int32s:
         """Return the ordinals of all matching documents, ascending."""
         if self.is_bag:
             return documents_of_terms(self._parts, self._numbers, where)
@@ -180,7 +180,7 @@ class StructuredQuery:
         return SearchResult(*direct.lists(self._numbers, self._df, self.weights, clauses, self._rows, allowed, docs, k))
 
     @cached_property
-    def _rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _rows(self) -> tuple[Int64s, Int64s]:
         """Which of the terms, and which of the other clauses, a document must have."""
         row_of = {term: row for row, term in enumerate(self._terms)}
         terms = [row_of[clause.term] for clause in self._required if is_plain(clause)]  # type: ignore[union-attr]
@@ -203,7 +203,7 @@ class StructuredQuery:
                 count = sum(int(np.count_nonzero(self.mask(number, clause))) for number in range(len(self._parts)))
                 yield PlanRow(kind, _description(clause), count)
 
-    def scores(self, ordinals: NDArray[np.integer]) -> NDArray[np.float32]:
+    def scores(self, ordinals: Ints) -> Float32s:
         """Return the scores of some documents, given as ordinals; 0 for a document that does not match."""
         scores = np.zeros(len(ordinals), dtype=np.float32)
         for number, part in enumerate(self._parts):
@@ -223,7 +223,7 @@ class StructuredQuery:
         postings = int(self._df.sum()) + sum(lists.df for _, lists in self._others)
         return postings // POSTINGS_PER_STEP + len(self._searched) // SUMS_PER_STEP + CALL_STEPS * len(self._parts)
 
-    def _docs(self, number: int, where: Filter | None) -> NDArray[np.int32]:
+    def _docs(self, number: int, where: Filter | None) -> Int32s:
         """Return the documents of a part that match the query and pass the filter, ascending."""
         if self._plan is None or not self._plan.required:
             mask = self.mask(number, self.query)
@@ -250,7 +250,7 @@ class StructuredQuery:
         """Clauses that a document must have, each once and with weight 1."""
         return [] if self._plan is None else list(dict.fromkeys(map(_unweighted, self._plan.required)))
 
-    def _allowed(self, number: int, where: Filter | None) -> NDArray[np.uint64]:
+    def _allowed(self, number: int, where: Filter | None) -> UInt64s:
         """Return which documents of a part may have the clauses of the plan, as words; empty for all that live."""
         plan = self._plan
         assert plan is not None
@@ -285,7 +285,7 @@ class StructuredQuery:
             docs, weights = fixed(docs[inside]), fixed(weights[inside])
         return docs, weights
 
-    def _sums(self, number: int, docs: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    def _sums(self, number: int, docs: Int32s) -> tuple[Int32s, Float64s]:
         """Return some documents of a part, and the sum of the clauses of each."""
         lists = [*term_lists(self._searched, self._parts[number], self._weighting, self._numbers[number], self._df)]
         lists += (self._list(number, scoring, lists) for scoring, lists in self._others)
@@ -294,7 +294,7 @@ class StructuredQuery:
             sums[of_list] += weight * weights
         return docs, sums[docs]
 
-    def docs(self, number: int, clause: Leaf) -> NDArray[np.int32]:
+    def docs(self, number: int, clause: Leaf) -> Int32s:
         """Return the living documents of a part that match a clause, ascending."""
         if not is_plain(clause):
             return self._lists(_unweighted(clause)).counts[number].docs

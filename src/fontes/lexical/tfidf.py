@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.arrays import Float64s
 from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
 from ..core.values import Explanation
 from .over_fields import WEIGHTS, FieldedModel
-from .weighting import Floats, Postings, Statistics, Weighting, check_phrase_idf, explained_tf, idf_of
+from .weighting import Postings, Statistics, Weighting, check_phrase_idf, explained_tf, idf_of
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -43,9 +44,9 @@ class TFIDFWeighting(Weighting):
         if self.sublinear_tf and min((self.fields or {"": 1.0}).values()) < 1:
             raise ParameterError(f"sublinear_tf needs weights of fields from 1 up, or 0, not {self.fields}")
 
-    def postings(self, statistics: Statistics, postings: Postings) -> Floats:
+    def postings(self, statistics: Statistics, postings: Postings) -> Float64s:
         """Return tf times idf, divided by the norm of the document's row."""
-        weights: Floats = self._tf(statistics, postings) * postings.repeat(
+        weights: Float64s = self._tf(statistics, postings) * postings.repeat(
             idf_of(self.idf, statistics, postings.terms, self.phrase_idf)
         )
         return weights if self.norm is None else weights / statistics.norms(self._unscaled)[postings.docs]
@@ -54,7 +55,7 @@ class TFIDFWeighting(Weighting):
         """Return the weighting with the default phrase_idf."""
         return self if self.phrase_idf == "own" else replace(self, phrase_idf="own")
 
-    def query(self, counts: Floats) -> Floats:
+    def query(self, counts: Float64s) -> Float64s:
         """Return the bag of words, scaled to unit length unless norm is None."""
         length = np.sqrt(np.sum(counts * counts))
         return counts if self.norm is None or length == 0 else counts / length
@@ -63,10 +64,10 @@ class TFIDFWeighting(Weighting):
     def weighs_terms_alone(self) -> bool:
         return self.norm is None
 
-    def idf(self, statistics: Statistics, df: Any) -> Floats:
+    def idf(self, statistics: Statistics, df: Any) -> Float64s:
         """Return the idf of terms with document frequencies `df`."""
         n = statistics.documents
-        idf: Floats = np.log((1 + n) / (1 + df)) + 1 if self.smooth_idf else np.log(n / df)
+        idf: Float64s = np.log((1 + n) / (1 + df)) + 1 if self.smooth_idf else np.log(n / df)
         return idf
 
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
@@ -91,7 +92,7 @@ class TFIDFWeighting(Weighting):
     def _unscaled(self) -> TFIDFWeighting:
         return replace(self, norm=None, phrase_idf="own")
 
-    def _tf(self, statistics: Statistics, postings: Postings) -> Floats:
+    def _tf(self, statistics: Statistics, postings: Postings) -> Float64s:
         tf = statistics.weighted_tf(postings, self.fields)
         if self.sublinear_tf:
             return 1 + np.log(tf)

@@ -12,11 +12,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from types import FunctionType, MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Float64s, Int32s, Int64s, Ints
 from ..core.errors import ParameterError
 from ..core.values import Explanation
 from ..index.inversion import chunks
@@ -24,10 +25,6 @@ from ..index.parts import Part, Searchable
 from ..storage.caches import Cached, LazyAttribute, weak_proxy
 from .fields import chosen_fields, part_of
 
-if TYPE_CHECKING:
-    from ..core.arrays import Float64s, Int32s
-
-Floats = NDArray[np.float64]
 CHUNK_POSTINGS = 1 << 21  # postings weighted at a time
 MAX_CACHED_NORMS = 8  # models
 NO_IDF = 5e-324  # stands for an idf of 0, with which it gives equal weights
@@ -48,14 +45,14 @@ class Postings:
         fields: Term frequency in each separate field, (postings, F), for a weighting with `fields`; otherwise None.
     """
 
-    terms: NDArray[np.integer]
-    df: NDArray[np.integer]
-    docs: NDArray[np.int32]
-    tf: NDArray[np.int32]
-    fields: NDArray[np.int32] | None = None
+    terms: Ints
+    df: Ints
+    docs: Int32s
+    tf: Int32s
+    fields: Int32s | None = None
 
     @classmethod
-    def of(cls, part: Part, weighting: Weighting, terms: NDArray[np.integer]) -> Postings:
+    def of(cls, part: Part, weighting: Weighting, terms: Ints) -> Postings:
         """Return all postings of the terms in a part, with frequencies by field if the weighting needs them."""
         docs, tf = part.postings(terms)
         fields = None if weighting.fields is None else part.frequencies(terms)
@@ -66,7 +63,7 @@ class Postings:
         rows = slice(i, i + 1)
         return replace(self, docs=self.docs[rows], tf=self.tf[rows], fields=None if self.fields is None else self.fields[rows])
 
-    def of_field(self, column: int) -> tuple[NDArray[np.int64], Postings]:
+    def of_field(self, column: int) -> tuple[Int64s, Postings]:
         """Return the indices of the postings that are in a field, and these as postings of the field alone."""
         assert self.fields is not None
         tf = self.fields[:, column]
@@ -75,7 +72,7 @@ class Postings:
         df = np.bincount(term_of[rows], minlength=len(self.terms))
         return rows, Postings(self.terms, df, self.docs[rows], tf[rows])
 
-    def repeat(self, of_terms: Floats) -> Floats:
+    def repeat(self, of_terms: Float64s) -> Float64s:
         """Repeat the value of each term for its postings."""
         return np.repeat(of_terms, self.df)
 
@@ -106,8 +103,8 @@ class Saturation:
     delta: float
     b: float
     mean: float
-    lengths: Floats
-    idf: Callable[[Floats], Floats]
+    lengths: Float64s
+    idf: Callable[[Float64s], Float64s]
     sums_idf: bool
 
     @cached_property
@@ -115,11 +112,11 @@ class Saturation:
         """The numbers of the formula: factor, k1, delta, 1 - b, b, mean."""
         return tuple(map(float, (self.factor, self.k1, self.delta, 1 - self.b, self.b, self.mean)))
 
-    def saturate(self, counts: Int32s, lengths: Float64s) -> Floats:
+    def saturate(self, counts: Int32s, lengths: Float64s) -> Float64s:
         """Return weights without the idf, of postings with these tf and dl."""
         factor, k1, delta, constant, b, mean = self.parameters
         tf = counts.astype(np.float64)
-        weights: Floats = factor * tf / (tf + k1 * (constant + b * lengths / mean)) + delta
+        weights: Float64s = factor * tf / (tf + k1 * (constant + b * lengths / mean)) + delta
         return weights
 
 
@@ -134,24 +131,24 @@ class Idfs:
         values: float64, (documents + 1,): the idf of each df; 0 if it is not computed yet.
     """
 
-    def __init__(self, function: Callable[[Floats], Floats], documents: int) -> None:
+    def __init__(self, function: Callable[[Float64s], Float64s], documents: int) -> None:
         self._function, self.values = function, np.zeros(documents + 1)
 
     @classmethod
-    def of(cls, whole: Searchable, weighting: Weighting, function: Callable[[Floats], Floats]) -> Idfs:
+    def of(cls, whole: Searchable, weighting: Weighting, function: Callable[[Float64s], Float64s]) -> Idfs:
         """Return the cached idfs of a model on an index."""
         return _IDFS.of(whole).get(weighting, lambda: cls(function, len(whole)))
 
-    def __call__(self, df: NDArray[np.integer]) -> Floats:
+    def __call__(self, df: Ints) -> Float64s:
         """Return the idf of each df; a df of 0 counts as 1."""
         df = np.maximum(df, 1)
-        idfs: Floats = self.values[df]
+        idfs: Float64s = self.values[df]
         if not idfs.all():
             self.fill(df)
             idfs = self.values[df]
         return idfs
 
-    def fill(self, df: NDArray[np.integer]) -> None:
+    def fill(self, df: Ints) -> None:
         """Compute the idf of each df that a term can have."""
         df = df[df < len(self.values)]
         with np.errstate(divide="ignore", invalid="ignore"):  # df that only deleted documents have may have no idf
@@ -169,10 +166,10 @@ class Weighting(ABC):
     """Weights of separate fields, above 0, for a model that weighs them."""
 
     @abstractmethod
-    def postings(self, statistics: Statistics, postings: Postings) -> Floats:
+    def postings(self, statistics: Statistics, postings: Postings) -> Float64s:
         """Return the weight of each posting, float64."""
 
-    def query(self, counts: Floats) -> Floats:
+    def query(self, counts: Float64s) -> Float64s:
         """Return the query weights of a topic's terms, float64; by default the counts.
 
         Args:
@@ -231,7 +228,7 @@ class Statistics:
         self._whole = cast(Searchable, weak_proxy(index.whole) if hasattr(index, "whole") else index)
         self.documents = len(self._whole)
         self.tokens = self._whole.tokens
-        self._norms: Cached[Weighting, Floats] = Cached(MAX_CACHED_NORMS)
+        self._norms: Cached[Weighting, Float64s] = Cached(MAX_CACHED_NORMS)
 
     @classmethod
     def of(cls, index: Searchable | Part) -> Statistics:
@@ -239,17 +236,17 @@ class Statistics:
         return _STATISTICS.of(getattr(index, "state", index))
 
     @cached_property
-    def lengths(self) -> Floats:
+    def lengths(self) -> Float64s:
         """dl of each document."""
         return _LENGTHS.of(base_of(self._index))[0]
 
     @cached_property
-    def df(self) -> Floats:
+    def df(self) -> Float64s:
         """Document frequency of each term, float64."""
         return self._of_terms("df", None).astype(np.float64)
 
     @property
-    def collection_df(self) -> Floats:
+    def collection_df(self) -> Float64s:
         """Document frequency of each term of the collection, whether the part has it or not."""
         return self._whole.df.astype(np.float64)
 
@@ -259,34 +256,34 @@ class Statistics:
         return self
 
     @property
-    def parts(self) -> Floats | None:
+    def parts(self) -> Float64s | None:
         """Document frequencies of the terms of a phrase or window; None for terms of the index."""
         return None
 
-    def over(self, lengths: Floats) -> Statistics:
+    def over(self, lengths: Float64s) -> Statistics:
         """Return statistics of the same collection for other texts with these lengths."""
         statistics = copy(self)
         statistics.lengths, statistics._norms = lengths, Cached(MAX_CACHED_NORMS)
         vars(statistics).pop("lengths_in_one_byte", None)
         return statistics
 
-    def counts_of(self, terms: NDArray[np.integer]) -> NDArray[np.integer]:
+    def counts_of(self, terms: Ints) -> Ints:
         """Return the number of documents that have each of some terms."""
         return self._of_terms("df", terms)
 
-    def cf_of(self, terms: NDArray[np.integer]) -> NDArray[np.integer]:
+    def cf_of(self, terms: Ints) -> Ints:
         """Return the collection frequency of each of some terms."""
         return self._of_terms("cf", terms)
 
-    def _of_terms(self, of: str, terms: NDArray[np.integer] | None) -> NDArray[np.integer]:
+    def _of_terms(self, of: str, terms: Ints | None) -> Ints:
         if isinstance(self._index, Part):
             return self._index.in_whole(np.arange(len(self._index.df)) if terms is None else terms, of)
-        counts: NDArray[np.integer] = getattr(self._index, of)
+        counts: Ints = getattr(self._index, of)
         return counts if terms is None else counts[terms]
 
-    def df_of(self, terms: NDArray[np.integer]) -> Floats:
+    def df_of(self, terms: Ints) -> Float64s:
         """Return the df of terms; at least 1, so that a term that is in no chosen field has an idf."""
-        df: Floats = np.maximum(self.counts_of(terms), 1.0)
+        df: Float64s = np.maximum(self.counts_of(terms), 1.0)
         return df
 
     def field(self, name: str) -> Statistics:
@@ -299,7 +296,7 @@ class Statistics:
         """Names of the separate fields, in the order of the columns of `Postings.fields`."""
         return self._whole.separate
 
-    def weighted_tf(self, postings: Postings, weights: Mapping[str, float] | None) -> Floats:
+    def weighted_tf(self, postings: Postings, weights: Mapping[str, float] | None) -> Float64s:
         """Return tf of each posting, float64; with weights, the weighted sum over fields."""
         if weights is None:
             return postings.tf.astype(np.float64)
@@ -310,7 +307,7 @@ class Statistics:
             tf += weights[name] * postings.fields[:, column]
         return tf
 
-    def weighted_lengths(self, docs: Int32s, weights: Mapping[str, float] | None, lengths: str = "exact") -> Floats:
+    def weighted_lengths(self, docs: Int32s, weights: Mapping[str, float] | None, lengths: str = "exact") -> Float64s:
         """Return dl of each document, counted as one of LENGTHS; with weights, the weighted sum over fields."""
         if weights is None:
             return lengths_of(self, docs, lengths)
@@ -324,12 +321,12 @@ class Statistics:
         return self.tokens if weights is None else sum(weights[name] * self.field(name).tokens for name in self.field_names)
 
     @cached_property
-    def cf(self) -> Floats:
+    def cf(self) -> Float64s:
         """Collection frequency of each term, float64."""
         return self._of_terms("cf", None).astype(np.float64)
 
     @cached_property
-    def lengths_in_one_byte(self) -> Floats:
+    def lengths_in_one_byte(self) -> Float64s:
         """dl of each document, rounded as Lucene does."""
         lengths, in_bytes = _LENGTHS.of(base_of(self._index))
         return in_bytes() if self.lengths is lengths else in_one_byte(self.lengths)
@@ -340,11 +337,11 @@ class Statistics:
         counted: int | None = getattr(self._whole, "documents_with_terms", None)
         return int(np.count_nonzero(self._whole.lengths)) if counted is None else counted
 
-    def norms(self, weighting: Weighting) -> Floats:
+    def norms(self, weighting: Weighting) -> Float64s:
         """Return the Euclidean norm of each document's posting weights; 1 for a row of zeros."""
         return self._norms.get(weighting, lambda: self._norms_of(weighting))
 
-    def _norms_of(self, weighting: Weighting) -> Floats:
+    def _norms_of(self, weighting: Weighting) -> Float64s:
         assert isinstance(self._index, Part)
         squares = np.zeros(len(self._index), dtype=np.float64)
         for first, last in chunks(self._index.df, CHUNK_POSTINGS):
@@ -389,8 +386,8 @@ class ClauseStatistics(Statistics):
         self,
         vocabulary: Statistics,
         counts: Counted,
-        parts: Callable[[], Floats | None],
-        lengths: Floats | None = None,
+        parts: Callable[[], Float64s | None],
+        lengths: Float64s | None = None,
         tokens: int = 0,
         present: int = 0,
         by_field: Mapping[str, Statistics] = MappingProxyType({}),
@@ -402,16 +399,16 @@ class ClauseStatistics(Statistics):
         self.lengths = vocabulary.lengths if lengths is None else lengths
         self.df = np.array([counts.df], dtype=np.float64)
 
-    def counts_of(self, terms: NDArray[np.integer]) -> NDArray[np.integer]:
-        df: NDArray[np.int64] = self.df.astype(np.int64)[terms]
+    def counts_of(self, terms: Ints) -> Ints:
+        df: Int64s = self.df.astype(np.int64)[terms]
         return df
 
-    def cf_of(self, terms: NDArray[np.integer]) -> NDArray[np.integer]:
-        cf: NDArray[np.int64] = self.cf.astype(np.int64)[terms]
+    def cf_of(self, terms: Ints) -> Ints:
+        cf: Int64s = self.cf.astype(np.int64)[terms]
         return cf
 
     @cached_property
-    def cf(self) -> Floats:
+    def cf(self) -> Float64s:
         """Collection frequency of the clause."""
         return np.array([self._counts.cf], dtype=np.float64)
 
@@ -420,7 +417,7 @@ class ClauseStatistics(Statistics):
         return self._vocabulary
 
     @property
-    def parts(self) -> Floats | None:
+    def parts(self) -> Float64s | None:
         return self._parts()
 
     @cached_property
@@ -436,7 +433,7 @@ class ClauseStatistics(Statistics):
     def field_names(self) -> tuple[str, ...]:
         return tuple(self._by_field)
 
-    def norms(self, weighting: Weighting) -> Floats:
+    def norms(self, weighting: Weighting) -> Float64s:
         """Return the norms of all terms of the documents."""
         return self._vocabulary.norms(weighting)
 
@@ -446,12 +443,12 @@ def base_of(index: Searchable | Part) -> Any:
     return index.lists if isinstance(index, Part) else index
 
 
-def _float_lengths(base: Any) -> tuple[Floats, Callable[[], Floats]]:
+def _float_lengths(base: Any) -> tuple[Float64s, Callable[[], Float64s]]:
     lengths = base.lengths.astype(np.float64)
     return lengths, cache(lambda: in_one_byte(lengths))
 
 
-_LENGTHS: LazyAttribute[Any, tuple[Floats, Callable[[], Floats]]] = LazyAttribute("float_lengths", _float_lengths)
+_LENGTHS: LazyAttribute[Any, tuple[Float64s, Callable[[], Float64s]]] = LazyAttribute("float_lengths", _float_lengths)
 _IDFS: LazyAttribute[Searchable, Cached[Weighting, Idfs]] = LazyAttribute("idfs", lambda index: Cached(MAX_CACHED_NORMS))
 _STATISTICS: LazyAttribute[Searchable | Part, Statistics] = LazyAttribute(
     "statistics", lambda index: Statistics(weak_proxy(index))
@@ -475,13 +472,11 @@ def check_phrase_idf(phrase_idf: str) -> None:
         raise ParameterError(f"phrase_idf must be 'own' or 'sum', not {phrase_idf!r}")
 
 
-def idf_of(
-    idf: Callable[[Statistics, Any], Any], statistics: Statistics, terms: NDArray[np.integer], phrase_idf: str = "own"
-) -> Floats:
+def idf_of(idf: Callable[[Statistics, Any], Any], statistics: Statistics, terms: Ints, phrase_idf: str = "own") -> Float64s:
     """Return the idf of each term; for a phrase or window from its own df, or as the sum over its terms."""
     if phrase_idf == "sum" and statistics.parts is not None:
         return np.array([np.sum(idf(statistics, np.maximum(statistics.parts, 1.0)))])
-    values: Floats = idf(statistics, statistics.df_of(terms))
+    values: Float64s = idf(statistics, statistics.df_of(terms))
     return values
 
 
@@ -491,11 +486,11 @@ def check_lengths(lengths: str) -> None:
         raise ParameterError(f"lengths must be 'exact' or 'lucene', not '{lengths}'")
 
 
-def lengths_of(statistics: Statistics, docs: Int32s, lengths: str) -> Floats:
+def lengths_of(statistics: Statistics, docs: Int32s, lengths: str) -> Float64s:
     """Return dl of each document, counted as one of LENGTHS."""
     collection = statistics.vocabulary
     if lengths == "lucene" and statistics.lengths is collection.lengths:
-        rounded: Floats = collection.lengths_in_one_byte[docs]
+        rounded: Float64s = collection.lengths_in_one_byte[docs]
         return rounded
     exact = statistics.lengths[docs]
     return in_one_byte(exact) if lengths == "lucene" else exact

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Float32s, Indices
 from ..core.errors import InputError
 from ..neural.models.base import NAMELESS, Pretrained, token_ids
 from ..neural.models.compute import Prepared, padded, prepare_module
@@ -169,7 +170,7 @@ class Decoder(Pretrained[CausalModel]):
                 f"{lengths[longest] - size:,}: take fewer words of documents, fewer documents, or a shorter answer"
             )
 
-        def work(batch: NDArray[np.intp]) -> NDArray[Any]:
+        def work(batch: Indices) -> NDArray[Any]:
             numbers = batch.tolist()
             admit(numbers, [lengths[n] for n in numbers])
             for choices in dict.fromkeys(requests[n].choices for n in numbers):
@@ -200,7 +201,7 @@ class _Sampling:
     def __init__(self, temperature: float, seed: int) -> None:
         self._temperature, self._noise = temperature, np.random.default_rng(seed)
 
-    def __call__(self, size: int) -> NDArray[np.float32]:
+    def __call__(self, size: int) -> Float32s:
         if self._temperature <= 0:
             return np.zeros(size, dtype=np.float32)
         return (self._temperature * self._noise.gumbel(size=size)).astype(np.float32)

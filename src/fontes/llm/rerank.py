@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float32s
 from ..core.errors import InputError, ParameterError
 from ..core.run import Run
 from ..core.stage import Stage
@@ -254,11 +254,11 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
         with_notes = (with_fact(t, note) if note["sums"] else t for t, note in zip(run.topics.values(), notes, strict=True))
         return rescored.with_(topics=Topics(with_notes))
 
-    def rescored(self, run: Run) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    def rescored(self, run: Run) -> tuple[Float32s, dict[str, Any]]:
         scores, facts, notes = self._score_run(run)
         return scores, {**facts, **provenance_of(notes)}
 
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Float32s:
         prompt = self._prompt
         answers = self.llm.ask([self._request(prompt, query, text) for query, text in pairs])
         return np.array([self._score(answer, prompt.choices)[0] for answer in answers], dtype=np.float32)
@@ -275,7 +275,7 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
             request, answer, self._score(answer, request.choices)[0], f"{self!r}: log-probability of {self._prompt.choices[0]}"
         )
 
-    def _score_run(self, run: Run) -> tuple[NDArray[np.float32], dict[str, Any], list[dict[str, Any]]]:
+    def _score_run(self, run: Run) -> tuple[Float32s, dict[str, Any], list[dict[str, Any]]]:
         """Return the scores of all rows, facts for the provenance, and a fact about the answers of each topic."""
         self.check()
         documents, topics, prompt = run.documents_for(type(self).__name__), list(run.topics.values()), self._prompt

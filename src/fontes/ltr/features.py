@@ -7,11 +7,11 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float64s
 from ..core.errors import InputError, ParameterError
 from ..core.expression import part
 from ..core.narrowing import is_retriever
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ..index import Index
     from ..index.parts import Searchable
 
-Floats: TypeAlias = NDArray[np.float64]
 
 COLUMN_TYPES = ("integer", "float", "date", "boolean")
 MICROSECONDS_PER_DAY = 86_400_000_000
@@ -39,7 +38,7 @@ class Feature(Part):
     """A feature other than a stage: a part with a value for each row of a run."""
 
     @abstractmethod
-    def values(self, run: Run) -> Floats:
+    def values(self, run: Run) -> Float64s:
         """Return the value of each row, float64 (rows,); NaN for a missing one."""
 
 
@@ -60,7 +59,7 @@ class Column(Feature, name="column"):
     def check(self) -> None:
         column_type(self.index, self.column, "the feature column", COLUMN_TYPES)
 
-    def values(self, run: Run) -> Floats:
+    def values(self, run: Run) -> Float64s:
         column = column_values(self.index, self.column, self.index.ordinals_in(run, self.name))
         numbers = column.values.astype(np.float64)
         if column.kind == "date":
@@ -95,7 +94,7 @@ class Length(_FieldFeature, name="length"):
         field: A field that the index keeps apart. None: all fields.
     """
 
-    def values(self, run: Run) -> Floats:
+    def values(self, run: Run) -> Float64s:
         lengths = np.asarray(_index_of_field(self.index, self.field).lengths, dtype=np.float64)
         return np.asarray(lengths[self.index.ordinals_in(run, self.name)])
 
@@ -110,7 +109,7 @@ class QueryLength(Feature, name="query_length"):
 
     index: Index = field(repr=False)
 
-    def values(self, run: Run) -> Floats:
+    def values(self, run: Run) -> Float64s:
         lengths = [len(terms) for terms in _terms(self.index, run.topics)]
         return np.repeat(np.array(lengths, dtype=np.float64), np.diff(run.bounds))
 
@@ -124,7 +123,7 @@ class Coverage(_FieldFeature, name="coverage"):
         field: A field that the index keeps apart. None: all fields.
     """
 
-    def values(self, run: Run) -> Floats:
+    def values(self, run: Run) -> Float64s:
         index = _index_of_field(self.index, self.field)
         docs = self.index.ordinals_in(run, self.name).astype(np.int32)
         values = np.full(run.rows, np.nan)
@@ -145,7 +144,7 @@ class Coverage(_FieldFeature, name="coverage"):
 class Score(Feature, name="score"):
     """The score of the candidate, from the stage before."""
 
-    def values(self, run: Run) -> Floats:
+    def values(self, run: Run) -> Float64s:
         return run.scores.astype(np.float64)
 
 
@@ -230,7 +229,7 @@ def check_features(features: Sequence[Part], index: Index) -> None:
             component.check_needs()
 
 
-def feature_matrix(run: Run, features: Sequence[Part]) -> Floats:
+def feature_matrix(run: Run, features: Sequence[Part]) -> Float64s:
     """Return the values of the features for the candidates in a run.
 
     The value of a stage is the score that it gives in its own run, bit for bit, as float64. A lexical model gives 0 where no

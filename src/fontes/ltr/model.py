@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float64s, Int64s, UInt64s
 from ..core.errors import IndexFormatError, InputError
 from ..core.values import Topics
 from ..storage.arrays import write_array
 from ..storage.artifact import Artifact, ArtifactKind, commit, seal, staging
 from ..storage.caches import Cached
-from .features import Floats
 from .trees import Trees
 
 REMEDY = "restore it from a copy or train it again: fontes train ranker"
@@ -25,7 +24,7 @@ KIND = ArtifactKind("fontes-ranker", 1, "a model of learning to rank", REMEDY)
 TREES = "trees.txt"
 MODELS_IN_MEMORY = 8
 
-Bounds: TypeAlias = NDArray[np.int64]
+Bounds: TypeAlias = Int64s
 
 _MODELS: Cached[tuple[Path, str], RankModel] = Cached(MODELS_IN_MEMORY)
 
@@ -46,7 +45,7 @@ class RankModel(ABC):
 
     def __init__(self, facts: Mapping[str, Any], digest: str = "") -> None:
         self.facts, self.digest = dict(facts), digest
-        self.topics: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
+        self.topics: UInt64s = np.zeros(0, dtype=np.uint64)
 
     @property
     def features(self) -> list[str]:
@@ -54,7 +53,7 @@ class RankModel(ABC):
         return list(self.facts["features"])
 
     @abstractmethod
-    def predict(self, matrix: Floats, bounds: Bounds | None = None) -> Floats:
+    def predict(self, matrix: Float64s, bounds: Bounds | None = None) -> Float64s:
         """Return the score of each row of a feature matrix, float64 (rows,).
 
         Args:
@@ -62,7 +61,7 @@ class RankModel(ABC):
             bounds: First row of each topic, then the number of rows; None: all rows are candidates of one topic.
         """
 
-    def contributions(self, matrix: Floats, row: int | None = None) -> Floats:
+    def contributions(self, matrix: Float64s, row: int | None = None) -> Float64s:
         """Return the contribution of each feature, then of the constant, to each score, float64 (rows, features + 1).
 
         Args:
@@ -72,7 +71,7 @@ class RankModel(ABC):
         return self._contributions(matrix, range(len(matrix)) if row is None else range(row, row + 1))
 
     @abstractmethod
-    def _contributions(self, matrix: Floats, rows: range) -> Floats: ...
+    def _contributions(self, matrix: Float64s, rows: range) -> Float64s: ...
 
     @abstractmethod
     def account(self, number: int, value: float) -> str:
@@ -84,7 +83,7 @@ class RankModel(ABC):
         """
 
     @abstractmethod
-    def importance(self, matrix: Floats, bounds: Bounds | None = None) -> Floats:
+    def importance(self, matrix: Float64s, bounds: Bounds | None = None) -> Float64s:
         """Return the importance of each feature, float64 (features,), with sum 1.
 
         Args:
@@ -145,7 +144,7 @@ def _read(artifact: Artifact) -> RankModel:
     return model
 
 
-def hashes(topics: Topics) -> NDArray[np.uint64]:
+def hashes(topics: Topics) -> UInt64s:
     """Return a hash of each topic's text, uint64 (topics,), which ignores case and the width of spaces."""
     texts = (" ".join(topic.text.casefold().split()).encode("utf-8", "surrogatepass") for topic in topics.values())
     return np.array([int.from_bytes(blake2b(text, digest_size=8).digest(), "little") for text in texts], dtype=np.uint64)
@@ -164,21 +163,21 @@ class LinearModel(RankModel):
 
     learner = "linear"
 
-    def __init__(self, facts: Mapping[str, Any], weights: Floats, constant: float, means: Floats, digest: str = "") -> None:
+    def __init__(self, facts: Mapping[str, Any], weights: Float64s, constant: float, means: Float64s, digest: str = "") -> None:
         super().__init__(facts, digest)
         self.weights, self.constant, self.means = weights, constant, means
 
-    def filled(self, matrix: Floats) -> Floats:
+    def filled(self, matrix: Float64s) -> Float64s:
         """Return the feature matrix with means in place of missing values."""
         return np.where(np.isnan(matrix), self.means, matrix)
 
-    def predict(self, matrix: Floats, bounds: Bounds | None = None) -> Floats:
+    def predict(self, matrix: Float64s, bounds: Bounds | None = None) -> Float64s:
         scores = np.full(len(matrix), self.constant)
         for contributions in (self.filled(matrix) * self.weights).T:  # the same order of addition for any number of rows
             scores += contributions
         return scores
 
-    def _contributions(self, matrix: Floats, rows: range) -> Floats:
+    def _contributions(self, matrix: Float64s, rows: range) -> Float64s:
         filled = self.filled(matrix[rows.start : rows.stop])
         return np.column_stack([filled * self.weights, np.full(len(filled), self.constant)])
 
@@ -186,7 +185,7 @@ class LinearModel(RankModel):
         used = f"its mean {self.means[number]:.6g}, as the value is missing" if np.isnan(value) else f"{value:.6g}"
         return f"{self.features[number]}: weight {self.weights[number]:.6g} times {used}"
 
-    def importance(self, matrix: Floats, bounds: Bounds | None = None) -> Floats:
+    def importance(self, matrix: Float64s, bounds: Bounds | None = None) -> Float64s:
         return _shares(np.abs(self.weights) * self.filled(matrix).std(axis=0))
 
     @classmethod
@@ -228,16 +227,16 @@ class TreeModel(RankModel):
         except ValueError as error:
             raise IndexFormatError(f"{source} {error}; {REMEDY}") from None
 
-    def predict(self, matrix: Floats, bounds: Bounds | None = None) -> Floats:
+    def predict(self, matrix: Float64s, bounds: Bounds | None = None) -> Float64s:
         return self._trees.predict(matrix)
 
-    def _contributions(self, matrix: Floats, rows: range) -> Floats:
+    def _contributions(self, matrix: Float64s, rows: range) -> Float64s:
         return self._trees.contributions(matrix[rows.start : rows.stop])
 
     def account(self, number: int, value: float) -> str:
         return f"{self.features[number]}: {'the value is missing' if np.isnan(value) else f'{value:.6g}'}"
 
-    def importance(self, matrix: Floats, bounds: Bounds | None = None) -> Floats:
+    def importance(self, matrix: Float64s, bounds: Bounds | None = None) -> Float64s:
         return _shares(self._trees.gain(len(self.features)))
 
     @classmethod
@@ -274,23 +273,23 @@ class SetModel(RankModel):
     constant_label = "score with the mean of each feature"
 
     def __init__(
-        self, facts: Mapping[str, Any], means: Floats, deviations: Floats, weights: Mapping[str, Floats], digest: str = ""
+        self, facts: Mapping[str, Any], means: Float64s, deviations: Float64s, weights: Mapping[str, Float64s], digest: str = ""
     ) -> None:
         super().__init__(facts, digest)
         self.means, self.deviations, self.weights = means, deviations, dict(weights)
 
-    def inputs(self, matrix: Floats) -> Floats:
+    def inputs(self, matrix: Float64s) -> Float64s:
         """Return standardized features, 0 for missing values."""
         return np.where(np.isnan(matrix), 0.0, (matrix - self.means) / self.deviations)
 
-    def predict(self, matrix: Floats, bounds: Bounds | None = None) -> Floats:
+    def predict(self, matrix: Float64s, bounds: Bounds | None = None) -> Float64s:
         inputs, scores = self.inputs(matrix), np.zeros(len(matrix))
         for a, b in pairwise([0, len(matrix)] if bounds is None else bounds.tolist()):
             if a < b:
                 scores[a:b] = set_scores(np, self.weights, inputs[None, a:b])[0]
         return scores
 
-    def _contributions(self, matrix: Floats, rows: range) -> Floats:
+    def _contributions(self, matrix: Float64s, rows: range) -> Float64s:
         # The changes of the score if the candidate's features, one after the other, change from their means to their values;
         # the mean of two orders, from the first to the last and back.
         inputs, size = self.inputs(matrix), matrix.shape[1]
@@ -308,7 +307,7 @@ class SetModel(RankModel):
     def account(self, number: int, value: float) -> str:
         return f"{self.features[number]}: {'its mean, as the value is missing' if np.isnan(value) else f'{value:.6g}'}"
 
-    def importance(self, matrix: Floats, bounds: Bounds | None = None) -> Floats:
+    def importance(self, matrix: Float64s, bounds: Bounds | None = None) -> Float64s:
         """Return the share of each feature in the mean absolute changes of scores if all candidates have its mean."""
         scores, changes = self.predict(matrix, bounds), np.zeros(matrix.shape[1])
         for feature in range(matrix.shape[1]):
@@ -390,7 +389,7 @@ def set_scores(library: Any, weights: Mapping[str, Any], inputs: Any, absent: An
     return hidden @ weights["output"]
 
 
-def _shares(values: Floats) -> Floats:
+def _shares(values: Float64s) -> Float64s:
     """Return the values divided by their sum; zeros for a sum of 0."""
     total = float(values.sum())
     return values / total if total > 0 else np.zeros(len(values))

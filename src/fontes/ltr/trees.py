@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float64s, Int64s
 from ..storage.compiled import inner, kernel
-from .features import Floats
-
-Ints = NDArray[np.int64]
 
 LEFT, ZERO_IS_MISSING, NAN_IS_MISSING = 2, 4, 8  # bits of a split's decision: where missing values go, and which these are
 DECISIONS = (0, LEFT, ZERO_IS_MISSING, ZERO_IS_MISSING | LEFT, NAN_IS_MISSING, NAN_IS_MISSING | LEFT)
@@ -35,14 +32,14 @@ class Trees:
         values: float64, (leaves,); score.
     """
 
-    roots: Ints
-    features: Ints
-    thresholds: Floats
-    decisions: Ints
-    children: Ints
-    shares: Floats
-    gains: Floats
-    values: Floats
+    roots: Int64s
+    features: Int64s
+    thresholds: Float64s
+    decisions: Int64s
+    children: Int64s
+    shares: Float64s
+    gains: Float64s
+    values: Float64s
 
     @classmethod
     def read(cls, text: str, features: int) -> Trees:
@@ -73,12 +70,12 @@ class Trees:
             raise ValueError("is damaged: its scores are too large")
         return cls(*(np.concatenate([getattr(tree, name) for tree in trees]) for name in cls.__dataclass_fields__))
 
-    def predict(self, matrix: Floats) -> Floats:
+    def predict(self, matrix: Float64s) -> Float64s:
         """Return the sum of the leaves of each row, float64 (rows,), added in the order of the trees, as by LightGBM."""
         splits = self.features, self.thresholds, self.decisions, self.children
         return np.asarray(_predict(_with_zeros(matrix), self.roots, *splits, self.values))
 
-    def contributions(self, matrix: Floats) -> Floats:
+    def contributions(self, matrix: Float64s) -> Float64s:
         """Return the Shapley value of each feature, then the mean score in training, float64 (rows, features + 1).
 
         A feature that is left out sends a row to both sides, by their shares (path-dependent TreeSHAP, Lundberg et al., 2018).
@@ -90,7 +87,7 @@ class Trees:
         splits = self.features, self.thresholds, self.decisions, self.shares
         return np.asarray(_contributions(_with_zeros(matrix), parents, sides, *splits, self.values))
 
-    def gain(self, features: int) -> Floats:
+    def gain(self, features: int) -> Float64s:
         """Return the sum of each feature's gains, float64 (features,)."""
         return np.bincount(self.features, np.maximum(self.gains, 0.0), features).astype(np.float64)
 
@@ -153,7 +150,7 @@ def _tree(entries: Mapping[str, str], features: int, first_split: int, first_lea
     )
 
 
-def _with_zeros(matrix: Floats) -> Floats:
+def _with_zeros(matrix: Float64s) -> Float64s:
     """Return the features with 0 for what LightGBM reads as 0."""
     return np.where(np.abs(matrix) <= ZERO, 0.0, matrix)
 
@@ -170,8 +167,14 @@ def _side(value: float, threshold: float, decision: int) -> int:
 
 @kernel(lambda matrix, roots, *_: 20 * len(matrix) * len(roots))
 def _predict(
-    matrix: Floats, roots: Ints, features: Ints, thresholds: Floats, decisions: Ints, children: Ints, values: Floats
-) -> Floats:
+    matrix: Float64s,
+    roots: Int64s,
+    features: Int64s,
+    thresholds: Float64s,
+    decisions: Int64s,
+    children: Int64s,
+    values: Float64s,
+) -> Float64s:
     scores = np.zeros(len(matrix))
     for row in range(len(matrix)):
         for node in roots:
@@ -183,15 +186,15 @@ def _predict(
 
 @kernel(lambda matrix, parents, *_: 200 * len(matrix) * len(parents))
 def _contributions(
-    matrix: Floats,
-    parents: Ints,
-    sides: Ints,
-    features: Ints,
-    thresholds: Floats,
-    decisions: Ints,
-    shares: Floats,
-    values: Floats,
-) -> Floats:
+    matrix: Float64s,
+    parents: Int64s,
+    sides: Int64s,
+    features: Int64s,
+    thresholds: Float64s,
+    decisions: Int64s,
+    shares: Float64s,
+    values: Float64s,
+) -> Float64s:
     """Sum the Shapley values of all leaves.
 
     With the set S of features, a leaf gives: value · Π_{i ∈ S} reached_i · Π_{i ∉ S} share_i. reached_i is whether the row

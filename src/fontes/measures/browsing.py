@@ -15,8 +15,9 @@ from typing import Any, Self
 import numpy as np
 
 from ..core import InputError, ParameterError
+from ..core.arrays import Floats
 from .measure import Measure, check_grade, number, probability
-from .ranks import Floats, Ranks
+from .ranks import Ranks
 
 RANKS_READ = 1000  # ranks read in C/W/L
 MAX_GRADE = 1023  # highest grade g whose 2^g is a float

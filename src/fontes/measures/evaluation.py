@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import Documents, FontesError, InputError, ParameterError, Qrels, Run, Topic, Topics
+from ..core.arrays import Float64s, Int64s
 from ..core.columns import shape_of
 from ..core.errors import InputWarning
 from ..core.html import table
@@ -286,7 +286,7 @@ class Evaluation(Tabular, Mapping[Measure, float]):
     def __init__(
         self,
         topic_ids: tuple[str, ...],
-        values: Mapping[Measure, NDArray[np.float64]],
+        values: Mapping[Measure, Float64s],
         *,
         missing: int = 0,
         unjudged: int = 0,
@@ -320,7 +320,7 @@ class Evaluation(Tabular, Mapping[Measure, float]):
         """Return the measure's value by topic id, in the order of the qrels; KeyError if not evaluated."""
         return dict(zip(self.topic_ids, self.array(measure).tolist(), strict=True))
 
-    def array(self, measure: str | Measure) -> NDArray[np.float64]:
+    def array(self, measure: str | Measure) -> Float64s:
         """Return the measure's values, float64, in the order of `topic_ids`, read-only; KeyError if not evaluated."""
         return self._values[parse(measure)]
 
@@ -338,7 +338,7 @@ class Evaluation(Tabular, Mapping[Measure, float]):
         machine = np.stack([self.machine.array(measure) for measure in parsed], axis=1)
         return PredictionPowered.of(human, machine, self.machine.rows_of(self.topic_ids))
 
-    def rows_of(self, topic_ids: Iterable[str]) -> NDArray[np.int64]:
+    def rows_of(self, topic_ids: Iterable[str]) -> Int64s:
         """Return the positions of topics in `topic_ids`."""
         rows = {topic_id: row for row, topic_id in enumerate(self.topic_ids)}
         return np.array([rows[topic_id] for topic_id in topic_ids], dtype=np.int64)

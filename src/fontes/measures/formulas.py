@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ..core import InputError, ParameterError
+from ..core.arrays import Floats, Int64s
 from .measure import Binary, Condensable, Measure, check_flag, check_grade, number, probability
-from .ranks import NOT_RETRIEVED, Floats, Ints, Mask, Ranks, ratio
+from .ranks import NOT_RETRIEVED, Mask, Ranks, ratio
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,7 +26,7 @@ class TopicCount(Measure, name="NumQ", aliases=("num_q",)):
     cut = "none"
     summed = True
 
-    def values(self, ranks: Ranks) -> Ints:
+    def values(self, ranks: Ranks) -> Int64s:
         return np.ones(len(ranks.starts), dtype=np.int64)
 
 
@@ -46,7 +47,7 @@ class RetrievedCount(Measure, name="NumRet", aliases=("num_ret",)):
         if self.rel is not None:
             check_grade("rel, the least grade that is counted,", self.rel)
 
-    def values(self, ranks: Ranks) -> Ints:
+    def values(self, ranks: Ranks) -> Int64s:
         return ranks.retrieved if self.rel is None else ranks.count(ranks.relevant_retrieved(self.rel))
 
 
@@ -57,7 +58,7 @@ class RelevantCount(Binary, name="NumRel", aliases=("num_rel",)):
     cut = "none"
     summed = True
 
-    def values(self, ranks: Ranks) -> Ints:
+    def values(self, ranks: Ranks) -> Int64s:
         return ranks.count(ranks.relevant(self.rel))
 
 
@@ -68,7 +69,7 @@ class RelevantRetrievedCount(Binary, name="NumRelRet", aliases=("num_rel_ret",))
     cut = "none"
     summed = True
 
-    def values(self, ranks: Ranks) -> Ints:
+    def values(self, ranks: Ranks) -> Int64s:
         return ranks.count(ranks.relevant_retrieved(self.rel))
 
 
@@ -253,7 +254,7 @@ class SuccessAtK(Condensable, Binary, name="Success", aliases=("success_K",)):
 
     cut = "required"
 
-    def values(self, ranks: Ranks) -> Ints:
+    def values(self, ranks: Ranks) -> Int64s:
         return np.minimum(ranks.count(ranks.relevant_retrieved(self.rel, self.depth)), 1)
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.floating[Any]]
+from ..core.arrays import Bools, Floats, Int64s
 
 MIN_TOPICS = 20  # topics with labels of both kinds
 DIGITS = 12  # decimals in which values are compared
@@ -50,12 +48,12 @@ class PredictionPowered:
     weight: Floats
     sampled: Floats
     skew: Floats
-    errors: NDArray[np.int64]
+    errors: Int64s
     human: int
     machine: int
 
     @classmethod
-    def of(cls, human: Floats, machine: Floats, rows: NDArray[np.int64]) -> PredictionPowered:
+    def of(cls, human: Floats, machine: Floats, rows: Int64s) -> PredictionPowered:
         """Estimate the means of the columns.
 
         Args:
@@ -92,7 +90,7 @@ class PredictionPowered:
         return cls(mean, error, freedom, weight, sampled, skew, errors, n, total)
 
     @property
-    def doubtful(self) -> NDArray[np.bool_]:
+    def doubtful(self) -> Bools:
         """Columns whose intervals may be too narrow: the machine errs on fewer than 5 of the topics that people judged.
 
         False where the error is 0, and if people judged all topics.
@@ -150,5 +148,5 @@ def _slope(products: Floats, squares: Floats) -> Floats:
     return np.where(varied, products / np.where(varied, squares, 1), 0.0)
 
 
-def _constant(values: Floats) -> NDArray[np.bool_]:
+def _constant(values: Floats) -> Bools:
     return np.asarray(np.all(np.round(values - values[:1], DIGITS) == 0, axis=0))

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import Qrels, Run, Strings
+from ..core.arrays import Bools, Floats, Int64s
 
-Mask = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.floating[Any]]
+Mask = Bools
 
 NOT_RETRIEVED = 1 << 62  # rank of a document not retrieved
 SEARCH_COST = 64  # ids listed in the time of one `Strings.find`
@@ -36,12 +33,12 @@ class Ranks:
     """
 
     qrels: Qrels
-    topic: Ints
-    grade: Ints
-    rank: Ints
-    starts: Ints
-    retrieved: Ints
-    by_qrels: Ints
+    topic: Int64s
+    grade: Int64s
+    rank: Int64s
+    starts: Int64s
+    retrieved: Int64s
+    by_qrels: Int64s
 
     @classmethod
     def of(cls, run: Run, qrels: Qrels) -> Ranks:
@@ -75,7 +72,7 @@ class Ranks:
         """Mask of rows of relevant documents among the first `depth` of the ranking."""
         return self.relevant(rel) & (self.rank < depth)
 
-    def count(self, rows: Mask) -> Ints:
+    def count(self, rows: Mask) -> Int64s:
         """Number of marked rows of each topic."""
         return np.bincount(self.topic[rows], minlength=len(self.starts))
 
@@ -83,12 +80,12 @@ class Ranks:
         """Sum of the weights of the marked rows of each topic."""
         return np.bincount(self.topic[rows], weights=weights[rows], minlength=len(self.starts)).astype(np.float64)
 
-    def running(self, rows: Mask) -> Ints:
+    def running(self, rows: Mask) -> Int64s:
         """Number of marked rows of the topic up to and including each row."""
         marked = np.concatenate(([0], np.cumsum(rows)))
         return marked[1:] - marked[self.starts][self.topic]
 
-    def evidence(self, rel: int) -> Ints:
+    def evidence(self, rel: int) -> Int64s:
         """Rank at which each topic's first evidence set of `Qrels.groups` is complete, or FAR."""
         complete = np.full(len(self.qrels), NOT_RETRIEVED, dtype=np.int64)
         bounds = [*self.starts.tolist(), len(self.topic)]
@@ -99,19 +96,19 @@ class Ranks:
         return complete
 
 
-def judgments(qrels: Qrels) -> tuple[Ints, Ints, Ints]:
+def judgments(qrels: Qrels) -> tuple[Int64s, Int64s, Int64s]:
     """Return topic number and grade of each judgment, and each topic's first judgment, int64, in qrels order."""
     sizes = np.array([len(grades) for grades in qrels.values()], dtype=np.int64)
     grade = np.array([g for grades in qrels.values() for g in grades.values()], dtype=np.int64)
     return np.repeat(np.arange(len(qrels)), sizes), grade, np.cumsum(sizes) - sizes
 
 
-def ratio(numerator: Floats | Ints, denominator: Floats | Ints) -> Floats:
+def ratio(numerator: Floats | Int64s, denominator: Floats | Int64s) -> Floats:
     """Return numerator / denominator, and 0 where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.zeros(len(numerator)), where=denominator > 0)
 
 
-def _look_up(run: Run, qrels: Qrels, starts: Ints) -> tuple[Ints, Ints]:
+def _look_up(run: Run, qrels: Qrels, starts: Int64s) -> tuple[Int64s, Int64s]:
     """Return each topic's number of retrieved documents, and each judgment's rank, in qrels order."""
     topic_numbers = {topic_id: i for i, topic_id in enumerate(run)}
     codes = _codes(run.ids, {doc_id for grades in qrels.values() for doc_id in grades})

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ..core import Qrels, Run
-from .ranks import NOT_RETRIEVED, Floats, Ints, Ranks, judgments
+from ..core.arrays import Floats, Int64s
+from .ranks import NOT_RETRIEVED, Ranks, judgments
 
 SAMPLES = 100  # random orders
 
@@ -67,7 +68,7 @@ class TiedScores:
         for _ in range(SAMPLES):
             yield self._ordered(random.random(len(self._rows)))
 
-    def _ordered(self, keys: Floats | Ints) -> Ranks:
+    def _ordered(self, keys: Floats | Int64s) -> Ranks:
         """Return the ranks with each group in ascending order of the keys of its rows."""
         position = np.arange(self._size)
         position[self._rows[np.lexsort((keys, self._group))]] = self._rows
@@ -77,7 +78,7 @@ class TiedScores:
         return replace(self._ranks, grade=self._grade[order], rank=rank[order], by_qrels=rank)
 
 
-def _groups(run: Run) -> Ints:
+def _groups(run: Run) -> Int64s:
     """Return the number of the group of each row: equal scores of one topic."""
     starts = np.ones(run.rows, dtype=bool)
     starts[1:] = run.scores[1:] != run.scores[:-1]

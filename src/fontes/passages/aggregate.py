@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Stage, Strings, Topics
+from ..core.arrays import Float64s, Int64s
 from ..core.checks import check_whole
 from ..core.values import Documents
 from ..text.sentences import Spans
@@ -24,7 +24,7 @@ SENTENCE_SEPARATOR = "#"  # between document id and sentence number
 MAX_CACHED_DOCUMENTS = 200_000  # documents whose passage spans are cached
 SPLIT_AT = ("last", "first")
 
-Aggregate = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
+Aggregate = Callable[[Float64s, Int64s], Float64s]
 """Returns document scores from passage scores grouped by document, and the start of each group."""
 
 
@@ -185,9 +185,7 @@ to_documents = ToDocuments
 """The class under the stage's name: `to_documents("max")` is the same in Python and in the text of a pipeline."""
 
 
-def parents_of(
-    run: Run, separator: str | None = None, split_at: str = SPLIT_AT[0]
-) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+def parents_of(run: Run, separator: str | None = None, split_at: str = SPLIT_AT[0]) -> tuple[list[str], Int64s, Int64s]:
     """Map the passages of a run to documents.
 
     Args:
@@ -217,7 +215,7 @@ def parents_of(
     return list(document_numbers), parents, numbers
 
 
-def _sums(scores: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _sums(scores: Float64s, starts: Int64s) -> Float64s:
     return np.add.reduceat(scores, starts) if len(starts) else scores
 
 

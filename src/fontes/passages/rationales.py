@@ -10,9 +10,9 @@ from html import escape
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import Doc, Explanation, ParameterError, PipelineError, Run, Stage, Topic, Topics
+from ..core.arrays import Float32s
 from ..core.values import Documents
 from ..core.work import unreported
 from ..index import Index, State
@@ -53,7 +53,7 @@ class TextScorer(Reranker, name="text_scorer"):
     def fingerprint(self) -> str:
         return f"bm25 {self.model.weighting!r} {self.model.index.fingerprint}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Float32s:
         self.check()
         index, weighting = self.model.index.state, self.model.weighting
         texts = list(dict.fromkeys(text for _, text in pairs))

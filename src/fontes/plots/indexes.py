@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float64s, Int64s
 from ..core.builtin import provided
 from ..core.errors import ParameterError
 from ..core.values import text_of
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from ..index import Index
 
-Floats = NDArray[np.float64]
 POINTS = 200  # points of a fit and of a drawn curve, evenly spaced on the logarithmic axis
 TOKEN_LIMITS = (512, 2048)  # maximum tokens of most encoders, and of encoders of long documents
 MIN_FREQUENCY = 10  # occurrences; below, many terms share one frequency and the curve is a staircase
@@ -196,7 +195,7 @@ def heaps(index: Index, first: int | None = None) -> Plot:
     return draw_plot(draw)
 
 
-def _token_counts(index: Index, name: str | Path) -> NDArray[np.int64]:
+def _token_counts(index: Index, name: str | Path) -> Int64s:
     tokenizer = provided("tokenizer_of")(name)
     counts = [count for docs in sampled(index) for count in tokenizer.counts([text_of(doc) for doc in docs])]
     return np.asarray(counts, dtype=np.int64) + int(tokenizer.special)
@@ -207,7 +206,7 @@ def _tokenizer_name(tokenizer: str | Path) -> str:
     return Path(tokenizer).resolve().name if Path(tokenizer).expanduser().is_dir() else str(tokenizer)
 
 
-def _ranked_frequencies(index: Index) -> tuple[Floats, Floats]:
+def _ranked_frequencies(index: Index) -> tuple[Float64s, Float64s]:
     """Return the ranks of the terms by collection frequency, from 1, and these frequencies, descending."""
     require_terms(index)
     cf = np.sort(np.asarray(index.cf, dtype=np.float64))[::-1]
@@ -221,7 +220,7 @@ def _last_frequent(index: Index) -> int:
     return frequent if frequent >= MIN_FREQUENCY else len(index.terms)
 
 
-def _vocabulary_growth(index: Index) -> tuple[Floats, Floats]:
+def _vocabulary_growth(index: Index) -> tuple[Float64s, Float64s]:
     """Return the numbers of tokens and of distinct terms up to and including each non-empty document, in index order."""
     require_terms(index)
     new_terms = np.zeros(len(index), dtype=np.int64)
@@ -237,7 +236,7 @@ def _vocabulary_growth(index: Index) -> tuple[Floats, Floats]:
     return np.cumsum(dl)[non_empty].astype(np.float64), np.cumsum(new_terms)[non_empty].astype(np.float64)
 
 
-def _fit_power_law(x: Floats, y: Floats, first: int, last: int, unit: str) -> PowerLaw:
+def _fit_power_law(x: Float64s, y: Float64s, first: int, last: int, unit: str) -> PowerLaw:
     inside = np.flatnonzero((x >= first) & (x <= last))
     if first < 0 or len(inside) < 2:
         raise ParameterError(f"a line needs two points: from {first:,} to {last:,} there are {len(inside)} {unit}")
@@ -249,12 +248,12 @@ def _fit_power_law(x: Floats, y: Floats, first: int, last: int, unit: str) -> Po
     return PowerLaw(float(np.exp(offset)), float(exponent), int(x[chosen[0]]), int(x[chosen[-1]]), r2)
 
 
-def _spaced_points(x: Floats) -> NDArray[np.int64]:
+def _spaced_points(x: Float64s) -> Int64s:
     """Return positions of up to POINTS values, evenly spaced in log x; x ascends."""
     return np.unique(np.searchsorted(x, np.geomspace(x[0], x[-1], POINTS) * (1 - 1e-12)).clip(0, len(x) - 1))
 
 
-def _draw_law(axes: Axes, x: Floats, y: Floats, law: PowerLaw, formula: str, unit: str, below: bool = False) -> None:
+def _draw_law(axes: Axes, x: Float64s, y: Float64s, law: PowerLaw, formula: str, unit: str, below: bool = False) -> None:
     points = _spaced_points(x)
     axes.plot(x[points], y[points], ".", color=COLOURS[0], markersize=4)
     ends = np.array([law.first, law.last], dtype=np.float64)

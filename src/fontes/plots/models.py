@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float64s
 from ..core.errors import ParameterError
 from .plot import Plot, draw_plot, label_ends, line_style, plain_ticks, require_terms
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ..index import Index
     from ..lexical import BM25Weighting, Statistics, Weighting
 
-Floats = NDArray[np.float64]
 COLLECTION_SIZE = 100_000  # documents of an imagined collection
 LENGTH_MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)  # document lengths, over the mean length
 AVGDL = 100.0  # of an imagined collection; the tf part depends on dl / avgdl alone
@@ -192,7 +191,9 @@ def idf(index: Index | None = None, *, documents: int = 1_000, epsilon: float = 
     return draw_plot(draw)
 
 
-def _idf_curves(index: Index | None, n: int, rare: Floats, common: Floats, epsilon: float) -> dict[str, tuple[Floats, Floats]]:
+def _idf_curves(
+    index: Index | None, n: int, rare: Float64s, common: Float64s, epsilon: float
+) -> dict[str, tuple[Float64s, Float64s]]:
     """Return idf over the rare and the common df, by name; the names of equal variants are joined."""
     from ..lexical import BM25Weighting, Statistics, TFIDFWeighting
     from ..lexical.bm25 import VARIANTS
@@ -201,7 +202,7 @@ def _idf_curves(index: Index | None, n: int, rare: Floats, common: Floats, epsil
     statistics = _imagined_statistics(n, df=np.ceil(n / np.arange(1, n + 1))) if index is None else Statistics.of(index.state)
     weightings: dict[str, Any] = {variant: BM25Weighting.of(variant, epsilon=epsilon) for variant in VARIANTS}
     weightings |= {"tf-idf": TFIDFWeighting(), "tf-idf, smooth": TFIDFWeighting(smooth_idf=True)}
-    curves: dict[str, tuple[Floats, Floats]] = {}
+    curves: dict[str, tuple[Float64s, Float64s]] = {}
     for name, weighting in weightings.items():
         curve_pair = weighting.idf(statistics, rare), weighting.idf(statistics, common)
         same = next((other for other, curve in curves.items() if np.allclose(curve[0], curve_pair[0])), None)
@@ -209,7 +210,7 @@ def _idf_curves(index: Index | None, n: int, rare: Floats, common: Floats, epsil
     return curves
 
 
-def _document_lengths(index: Index | None, lengths: Sequence[float] | None) -> tuple[Floats, list[str], float, float]:
+def _document_lengths(index: Index | None, lengths: Sequence[float] | None) -> tuple[Float64s, list[str], float, float]:
     """Return document lengths in terms, their names, the mean length, and the unit of display: 1 for terms, or the mean."""
     if index is not None:
         _collection_size(index, 0)
@@ -238,7 +239,7 @@ def _collection_size(index: Index | None, documents: int) -> int:
 class _ImaginedCollection:
     """Collection without postings, for `Statistics`; `lengths` may cover some of the documents only."""
 
-    def __init__(self, documents: int, df: Floats, lengths: Floats, avgdl: float) -> None:
+    def __init__(self, documents: int, df: Float64s, lengths: Float64s, avgdl: float) -> None:
         self.documents = documents
         self.tokens = documents * avgdl
         self.df = df
@@ -248,13 +249,13 @@ class _ImaginedCollection:
         return self.documents
 
 
-def _imagined_statistics(documents: int, df: Floats, lengths: Floats | None = None, avgdl: float = AVGDL) -> Statistics:
+def _imagined_statistics(documents: int, df: Float64s, lengths: Float64s | None = None, avgdl: float = AVGDL) -> Statistics:
     from ..lexical import Statistics
 
     return Statistics(_ImaginedCollection(documents, df, np.full(1, avgdl) if lengths is None else lengths, avgdl))  # type: ignore[arg-type]
 
 
-def _weight_grid(weighting: Weighting, statistics: Statistics, tf: Floats) -> Floats:
+def _weight_grid(weighting: Weighting, statistics: Statistics, tf: Float64s) -> Float64s:
     """Return the weights of all terms at each tf in one document, (terms, tfs)."""
     from ..lexical import Postings
 
@@ -266,7 +267,7 @@ def _weight_grid(weighting: Weighting, statistics: Statistics, tf: Floats) -> Fl
     return weighting.postings(statistics, Postings(terms, df, docs, tfs)).reshape(len(terms), len(tf))
 
 
-def _tf_part(weighting: BM25Weighting, avgdl: float, tf: Floats, dl: Floats) -> Floats:
+def _tf_part(weighting: BM25Weighting, avgdl: float, tf: Float64s, dl: Float64s) -> Float64s:
     """Return the weights of a term divided by its idf, (lengths, tfs)."""
     from ..lexical import Postings
 
@@ -274,11 +275,11 @@ def _tf_part(weighting: BM25Weighting, avgdl: float, tf: Floats, dl: Floats) -> 
     tfs: Any = np.tile(tf, len(dl))
     docs = np.repeat(np.arange(len(dl), dtype=np.int32), len(tf))
     weights = weighting.postings(statistics, Postings(np.zeros(1, dtype=np.int64), np.array([len(tfs)]), docs, tfs))
-    part: Floats = weights.reshape(len(dl), len(tf)) / weighting.idf(statistics, statistics.df)
+    part: Float64s = weights.reshape(len(dl), len(tf)) / weighting.idf(statistics, statistics.df)
     return part
 
 
-def _draw_lines(axes: Axes, x: Floats, curves: Floats, names: Sequence[str], highest: float) -> None:
+def _draw_lines(axes: Axes, x: Float64s, curves: Float64s, names: Sequence[str], highest: float) -> None:
     lines = [
         (axes.plot(x, curve, **line_style(number))[0], name)
         for number, (curve, name) in enumerate(zip(curves, names, strict=True))
@@ -288,14 +289,14 @@ def _draw_lines(axes: Axes, x: Floats, curves: Floats, names: Sequence[str], hig
     label_ends(axes, lines)
 
 
-def _levels(highest: float) -> Floats:
+def _levels(highest: float) -> Float64s:
     step = highest / 10
     size = 10 ** np.floor(np.log10(step))
     step = float(size * next(m for m in (1, 2, 2.5, 5, 10) if m * size >= step))
     return np.arange(0, highest + step, step)
 
 
-def _along_the_diagonal(tfs: Floats, dfs: Floats, weights: Floats, levels: Floats) -> list[tuple[float, float]]:
+def _along_the_diagonal(tfs: Float64s, dfs: Float64s, weights: Float64s, levels: Float64s) -> list[tuple[float, float]]:
     """Return the points where each level crosses the diagonal from least tf and greatest df to greatest tf and least df."""
     diagonal = np.linspace(0, 1, 400)
     columns = np.rint(diagonal * (len(tfs) - 1)).astype(int)

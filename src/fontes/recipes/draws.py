@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import ParameterError
+from ..core.arrays import Float64s
 from ..core.checks import check_whole
 from ..core.progress import ProgressCallback
 from ..core.work import work
@@ -40,7 +40,7 @@ class DrawMean:
     high: float
 
     @classmethod
-    def of(cls, values: NDArray[np.float64], ratio: float) -> DrawMean:
+    def of(cls, values: Float64s, ratio: float) -> DrawMean:
         """Return the corrected resampled t-interval of the values of draws (Nadeau and Bengio 2003).
 
         Draws share topics, so that their values depend on each other: the variance of the mean is taken as (1 / J + ratio) · s²
@@ -85,7 +85,7 @@ class Draws(TableReport):
         reports = [result.report for result in self.results]
         return tuple(name for name in self.results[0].runs if all(report and name in report.systems for report in reports))
 
-    def values(self, system: str, measure: Measure) -> NDArray[np.float64]:
+    def values(self, system: str, measure: Measure) -> Float64s:
         """The mean of a system over the measured topics in each draw, float64, (draws,)."""
         return np.array([result.report.mean(system, measure) for result in self.results if result.report is not None])
 

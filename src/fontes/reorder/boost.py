@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Float64s
 from ..core.dates import date_of, date_text
 from ..core.errors import InputError, ParameterError
 from ..core.parameters import tuned
@@ -115,10 +116,10 @@ class Boost(Reordering, name="boost"):
         return Explanation(float(np.float32(self._boosted(run, boosts)[row])), label, (score_before(run, row), boost))
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _boosted(self, run: Run, boosts: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _boosted(self, run: Run, boosts: Float64s) -> Float64s:
         """Return the new scores; raise InputError for one beyond float32, which names document and column."""
         scores = run.scores.astype(np.float64)
-        boosted: NDArray[np.float64] = scores * (1 + boosts) if self.multiply else scores + boosts
+        boosted: Float64s = scores * (1 + boosts) if self.multiply else scores + boosts
         beyond = np.isfinite(scores) & ~(np.abs(boosted) <= MAX_SCORE)
         if beyond.any():
             row = int(np.argmax(beyond))
@@ -128,13 +129,13 @@ class Boost(Reordering, name="boost"):
         return boosted
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _boosts(self, run: Run) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    def _boosts(self, run: Run) -> tuple[Float64s, NDArray[Any]]:
         """Return by · f of each row; and the value of each row, NaN if missing, or whether the condition holds."""
         docs = self.ordinals(run)
         if self.where is not None:
             condition = filter_of(self.index, self.where)
-            holds = np.zeros(len(docs), dtype=bool) if condition is None else condition.mask[docs]
-            return self.by * holds, holds
+            holds: Bools = np.zeros(len(docs), dtype=np.bool_) if condition is None else condition.mask[docs]
+            return self.by * holds.astype(np.float64), holds
         stored = column_values(self.index, str(self.column), docs)
         values = np.where(stored.present, stored.values.astype(np.float64), np.nan)
         allows_negative = self.half_life is not None or not (self.log or self.multiply)

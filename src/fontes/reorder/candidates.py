@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..core.arrays import Ints
 from ..core.errors import PipelineError
 from ..core.run import Run
 from ..core.stage import Stage
@@ -27,7 +25,7 @@ class Reordering(Stage[Run, Run]):
     starts_from_scores: ClassVar[bool] = True
     index: Index
 
-    def ordinals(self, run: Run) -> NDArray[np.integer[Any]]:
+    def ordinals(self, run: Run) -> Ints:
         """Return the ordinal in the index of each row's document.
 
         Raises:

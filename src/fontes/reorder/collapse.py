@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Int64s
 from ..core.checks import check_whole
 from ..core.run import Run
 from ..core.values import Explanation
@@ -62,7 +62,7 @@ class Collapse(Reordering, name="collapse"):
             f"left out: rank {ranks[row]} of the documents with its {self.column}, of which {self!r} keeps {self.keep}",
         )
 
-    def _ranks(self, run: Run) -> NDArray[np.int64]:
+    def _ranks(self, run: Run) -> Int64s:
         """Return the rank of each row in its group, from 1; 0 for a document without a value."""
         stored = column_values(self.index, self.column, self.ordinals(run))
         groups = np.unique(stored.values, return_inverse=True)[1].astype(np.int64)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..core.arrays import Float64s
 from ..core.parameters import tuned
-from .greedy import Floats, GreedyChoice, check_weight
+from .greedy import GreedyChoice, check_weight
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -52,13 +53,15 @@ class Companions(GreedyChoice, name="companions"):
         check_weight("companions", "weight", self.weight, GREATEST)
         super().check()
 
-    def value(self, relevance: Floats, chosen: list[int], pull: Floats) -> Floats:
+    def value(self, relevance: Float64s, chosen: list[int], pull: Float64s) -> Float64s:
         return (relevance + self.weight * pull) / self._total(relevance, chosen)
 
-    def pulled(self, pull: Floats, relevance: float, similarities: Floats) -> Floats:
+    def pulled(self, pull: Float64s, relevance: float, similarities: Float64s) -> Float64s:
         return pull + relevance * similarities
 
-    def accounted(self, relevance: Floats, chosen: list[int], row: int, similarities: Floats) -> list[tuple[float, str, int]]:
+    def accounted(
+        self, relevance: Float64s, chosen: list[int], row: int, similarities: Float64s
+    ) -> list[tuple[float, str, int]]:
         total = self._total(relevance, chosen)
         label = f"relevance {relevance[row]:g}, from 0 to 1 over {len(relevance)} documents, / {total:g}"
         parts = [(float(relevance[row]) / total, label, -1)]
@@ -69,5 +72,5 @@ class Companions(GreedyChoice, name="companions"):
                 parts.append((value, f"{factors} of '{{}}', chosen before, / {total:g}", other))
         return parts
 
-    def _total(self, relevance: Floats, chosen: list[int]) -> float:
+    def _total(self, relevance: Float64s, chosen: list[int]) -> float:
         return 1 + self.weight * float(relevance[chosen].sum())

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float32s, Float64s, Ints
 from ..core.builtin import provided
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
@@ -19,8 +19,7 @@ from ..rerank.reranker import min_max
 from .candidates import Reordering, score_before
 from .term_vectors import TermVectors
 
-Floats = NDArray[np.float64]
-Similarity = Callable[[int], Floats]
+Similarity = Callable[[int], Float64s]
 """Returns the similarities of all documents of a topic to the document of a row of the topic."""
 
 
@@ -37,7 +36,7 @@ class GreedyChoice(Reordering):
     k: int
 
     @abstractmethod
-    def value(self, relevance: Floats, chosen: list[int], pull: Floats) -> Floats:
+    def value(self, relevance: Float64s, chosen: list[int], pull: Float64s) -> Float64s:
         """Return the value of each document of a topic at the next step.
 
         Args:
@@ -47,11 +46,13 @@ class GreedyChoice(Reordering):
         """
 
     @abstractmethod
-    def pulled(self, pull: Floats, relevance: float, similarities: Floats) -> Floats:
+    def pulled(self, pull: Float64s, relevance: float, similarities: Float64s) -> Float64s:
         """Return `pull` after a document of some relevance is chosen, to which all documents have these similarities."""
 
     @abstractmethod
-    def accounted(self, relevance: Floats, chosen: list[int], row: int, similarities: Floats) -> list[tuple[float, str, int]]:
+    def accounted(
+        self, relevance: Float64s, chosen: list[int], row: int, similarities: Float64s
+    ) -> list[tuple[float, str, int]]:
         """Return the value of a row after the rows chosen before as parts: value, label, and the row it is due to or -1."""
 
     def params(self) -> dict[str, Any]:
@@ -105,9 +106,7 @@ class GreedyChoice(Reordering):
             parts.append(Explanation(part, label.format(run.ids[int(run.codes[other])])))
         return Explanation(float(values[step]), f"{self!r}: choice {step + 1}", tuple(parts))
 
-    def _choose(
-        self, run: Run, relevance: Floats, docs: NDArray[np.integer[Any]], start: int, end: int
-    ) -> tuple[list[int], NDArray[np.float32]]:
+    def _choose(self, run: Run, relevance: Float64s, docs: Ints, start: int, end: int) -> tuple[list[int], Float32s]:
         """Choose documents of the topic whose rows are `start` to `end`.
 
         Returns:
@@ -130,11 +129,11 @@ class GreedyChoice(Reordering):
             pull = self.pulled(pull, float(relevance[row]), similarities_to(row))
         return chosen, values
 
-    def _similarity(self, docs: NDArray[np.integer[Any]]) -> Similarity:
+    def _similarity(self, docs: Ints) -> Similarity:
         encoder = self.params()["encoder"]
         return self._term_similarity(docs) if encoder is None else self._vector_similarity(docs, encoder)
 
-    def _vector_similarity(self, docs: NDArray[np.integer[Any]], encoder: Any) -> Similarity:
+    def _vector_similarity(self, docs: Ints, encoder: Any) -> Similarity:
         embeddings = self.index.embeddings(encoder)
         if embeddings.single:
             vectors = embeddings.decoded(docs.astype(np.int64)).astype(np.float64)
@@ -145,14 +144,14 @@ class GreedyChoice(Reordering):
         vectors /= np.where(lengths > 0, lengths, 1.0)
         return lambda row: np.maximum(vectors @ vectors[row], 0.0)
 
-    def _term_similarity(self, docs: NDArray[np.integer[Any]]) -> Similarity:
+    def _term_similarity(self, docs: Ints) -> Similarity:
         vectors = TermVectors.of(self.index.state).matrix(docs)
         dense_row = np.zeros(vectors.shape[1])  # zero between calls
 
-        def similarities_to(row: int) -> Floats:
+        def similarities_to(row: int) -> Float64s:
             entries = slice(vectors.indptr[row], vectors.indptr[row + 1])
             dense_row[vectors.indices[entries]] = vectors.data[entries]
-            similarities: Floats = vectors @ dense_row
+            similarities: Float64s = vectors @ dense_row
             dense_row[vectors.indices[entries]] = 0.0
             return similarities
 

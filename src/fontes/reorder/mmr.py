@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.arrays import Float64s
 from ..core.parameters import tuned
-from .greedy import Floats, GreedyChoice, check_weight
+from .greedy import GreedyChoice, check_weight
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -50,13 +51,15 @@ class MaximalMarginalRelevance(GreedyChoice, name="mmr"):
         check_weight("mmr", "lambda_", self.lambda_, 1.0)
         super().check()
 
-    def value(self, relevance: Floats, chosen: list[int], pull: Floats) -> Floats:
+    def value(self, relevance: Float64s, chosen: list[int], pull: Float64s) -> Float64s:
         return self.lambda_ * relevance - (1 - self.lambda_) * pull
 
-    def pulled(self, pull: Floats, relevance: float, similarities: Floats) -> Floats:
+    def pulled(self, pull: Float64s, relevance: float, similarities: Float64s) -> Float64s:
         return np.maximum(pull, similarities)
 
-    def accounted(self, relevance: Floats, chosen: list[int], row: int, similarities: Floats) -> list[tuple[float, str, int]]:
+    def accounted(
+        self, relevance: Float64s, chosen: list[int], row: int, similarities: Float64s
+    ) -> list[tuple[float, str, int]]:
         label = f"{self.lambda_:g} · relevance {relevance[row]:g}, from 0 to 1 over {len(relevance)} documents"
         parts = [(float(self.lambda_ * relevance[row]), label, -1)]
         nearest = max(chosen, key=lambda other: float(similarities[other]), default=None)

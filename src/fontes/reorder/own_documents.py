@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import Qrels
+from ..core.arrays import Int64s
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Explanation
@@ -37,7 +37,7 @@ class NotItself(Stage[Run, Run], name="not_itself"):
         return Explanation(score, "kept: not the topic's own document", (Explanation(score, "score before"),))
 
 
-def own_codes(run: Run) -> NDArray[np.int64]:
+def own_codes(run: Run) -> Int64s:
     """Return the document of each topic that has the topic's id, as a position in `run.ids`; -1 for none."""
     return np.array([run.ids.find(topic_id) for topic_id in run.topics], dtype=np.int64)
 

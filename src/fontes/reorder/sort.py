@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Int64s
 from ..core.dates import date_text
 from ..core.run import Run
 from ..core.values import Explanation
@@ -62,7 +62,7 @@ class Sort(Reordering, name="sort"):
         rank = float(self._ranks(run)[row])
         return Explanation(-rank, f"{self!r}: rank {rank:g} of {run.rows}, {position}", (score_before(run, row),))
 
-    def _ranks(self, run: Run) -> NDArray[np.int64]:
+    def _ranks(self, run: Run) -> Int64s:
         """Return the rank of each row in its topic, from 1."""
         stored = column_values(self.index, self.column, self.ordinals(run))
         # The ranks of the values are negated, not the values: the smallest int64 has no negative.

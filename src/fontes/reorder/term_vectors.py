@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float64s, Int64s, Ints
 from ..index.batches import content, field_contents
 from ..storage.caches import LazyAttribute, weak_proxy
 
@@ -38,7 +38,7 @@ class TermVectors:
         """Return the cached vectors of a state."""
         return _VECTORS.of(index)
 
-    def matrix(self, docs: NDArray[np.integer[Any]]) -> csr_array:
+    def matrix(self, docs: Ints) -> csr_array:
         """Return the vectors of documents, given by ordinal, as float64 rows with a column for each term of these documents."""
         from scipy.sparse import csr_array
 
@@ -55,7 +55,7 @@ class TermVectors:
     def _clear(self) -> None:
         self._vocabulary = self._index.analyzer.vocabulary()
         self._idf = np.zeros(0)  # of the terms of the vocabulary; -1 for a term that is not in the index
-        self._vectors: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+        self._vectors: dict[int, tuple[Int64s, Float64s]] = {}
         self._nbytes = 0
 
     def _add(self, docs: list[int]) -> None:

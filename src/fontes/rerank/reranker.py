@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float32s, Float64s, Int64s
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Progress
 from ..core.run import Run
@@ -34,13 +34,13 @@ class ScoreFile(KeyedFile):
 
     limit: int | None = MAX_FILE_SIZE
 
-    def read(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
+    def read(self, keys: Sequence[bytes]) -> Float32s:
         """Return the scores stored under these keys, float32; NaN for a missing or damaged score."""
         stored = self.values(keys)
         scores = (stored.get(key, b"") for key in keys)
         return np.array([struct.unpack("<f", score)[0] if len(score) == 4 else np.nan for score in scores], dtype=np.float32)
 
-    def write(self, keys: Sequence[bytes], scores: NDArray[np.float32]) -> None:
+    def write(self, keys: Sequence[bytes], scores: Float32s) -> None:
         """Store scores, except NaN and infinite scores."""
         self.store(
             {key: struct.pack("<f", score) for key, score in zip(keys, scores.tolist(), strict=True) if np.isfinite(score)}
@@ -86,7 +86,7 @@ class Reranker(Stage[Run, Run]):
     cache: bool | str | Path = field(default=False, repr=False, kw_only=True)
 
     @abstractmethod
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Float32s:
         """Return the scores of (query, document) pairs, float32, in order; report progress after each batch."""
 
     @property
@@ -117,7 +117,7 @@ class Reranker(Stage[Run, Run]):
         [doc] = run.documents_for(type(self).__name__).docs([doc_id])
         return self.explain(run.topics[topic_id], doc)  # type: ignore[arg-type]  # rerankers explain documents
 
-    def rescored(self, run: Run) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    def rescored(self, run: Run) -> tuple[Float32s, dict[str, Any]]:
         """Return the new score of each row, float32, in the run's order; and facts for the provenance of the new run."""
         documents = run.documents_for(type(self).__name__)
         topics = list(run.topics.values())
@@ -143,7 +143,7 @@ class Reranker(Stage[Run, Run]):
         """Return a stage that adds `weight` times this reranker's scores and 1 - `weight` times the run's scores."""
         return Interpolated(self, weight)
 
-    def pair_scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+    def pair_scores(self, pairs: Sequence[tuple[str, str]]) -> Float32s:
         """Return the scores of pairs as `scores` does, using the cache."""
         scores, start_time = np.empty(len(pairs), dtype=np.float32), time.perf_counter()
         for start in range(0, len(pairs), GROUP_SIZE):
@@ -152,7 +152,7 @@ class Reranker(Stage[Run, Run]):
                 scores[start : start + len(group)], _ = self._scored(group)
         return scores
 
-    def _scored(self, pairs: list[tuple[str, str]]) -> tuple[NDArray[np.float32], int]:
+    def _scored(self, pairs: list[tuple[str, str]]) -> tuple[Float32s, int]:
         """Return the scores of pairs, and the number of scores read from the cache."""
         if not self.cache:
             return self.scores(pairs), 0
@@ -197,7 +197,7 @@ class Interpolated(Stage[Run, Run], name="interpolate"):
         super().check()
 
 
-def min_max(run: Run, scores: NDArray[np.float32]) -> NDArray[np.float64]:
+def min_max(run: Run, scores: Float32s) -> Float64s:
     """Scale a run's scores to 0 to 1 for each topic (1 if all are equal); InputError for an infinite score."""
     sizes = np.diff(run.bounds)
     starts = run.bounds[:-1][sizes > 0]
@@ -214,7 +214,7 @@ def min_max(run: Run, scores: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.where(maxima > minima, (values - minima) / np.where(maxima > minima, maxima - minima, 1.0), 1.0)
 
 
-def _groups(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def _groups(bounds: Int64s) -> Iterator[tuple[int, int]]:
     """Yield the row ranges of groups of whole topics: up to GROUP_SIZE rows each, or one topic with more rows."""
     topic = 0
     while topic < len(bounds) - 1:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Indices
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..neural.models.base import NAMELESS, Pretrained, token_ids
@@ -160,7 +161,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
         model = self._model
         inputs = model.inputs(contexts, self.max_length)
 
-        def work(batch: NDArray[np.intp]) -> NDArray[Any]:
+        def work(batch: Indices) -> NDArray[Any]:
             texts = np.empty(len(batch), dtype=object)
             texts[:] = model.generate([inputs[i] for i in batch], self.num_beams, self.max_new_tokens)
             return texts

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Float32s, Indices
 from ..core.errors import InputError, ParameterError
 from ..core.stage import Stage
 from ..core.values import Topics
@@ -98,7 +99,7 @@ class TermClassifier:
         """See `Pieces.inputs`."""
         return self._pieces.inputs(histories, turns, max_length)
 
-    def probabilities(self, inputs: Sequence[Input]) -> list[NDArray[np.float32]]:
+    def probabilities(self, inputs: Sequence[Input]) -> list[Float32s]:
         """Return the probability of each word of each input."""
         odds = self._odds(self.prepared.module, inputs).cpu().numpy()
         return [row[model_input.starts] for row, model_input in zip(odds, inputs, strict=True)]
@@ -175,7 +176,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
         turns = [words_of(utterance(topics[topic_id])) for topic_id in with_history]
         inputs = model.inputs([histories[topic_id] for topic_id in with_history], turns, self.max_length)
 
-        def work(batch: NDArray[np.intp]) -> NDArray[Any]:
+        def work(batch: Indices) -> NDArray[Any]:
             rows = np.empty(len(batch), dtype=object)
             rows[:] = model.probabilities([inputs[i] for i in batch])
             return rows

@@ -11,8 +11,8 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Float64s
 from ..core.errors import InputError, MissingExtraError, ParameterError
 from ..core.values import Topic, Topics
 from ..text import Analyzer
@@ -196,7 +196,7 @@ class RewritingScores(Mapping[str, float]):
     """
 
     def __init__(
-        self, topic_ids: Sequence[str], values: Mapping[str, NDArray[np.float64]], corpus_bleu: float, bleu_signature: str
+        self, topic_ids: Sequence[str], values: Mapping[str, Float64s], corpus_bleu: float, bleu_signature: str
     ) -> None:
         """Create scores from values in the order of `topic_ids`."""
         self.topic_ids = tuple(topic_ids)
@@ -206,7 +206,7 @@ class RewritingScores(Mapping[str, float]):
         for array in self._values.values():
             array.setflags(write=False)
 
-    def array(self, measure: str) -> NDArray[np.float64]:
+    def array(self, measure: str) -> Float64s:
         """Values of a measure, float64, in the order of `topic_ids`; read-only.
 
         Raises:

@@ -11,17 +11,15 @@ import stat
 from abc import ABC, abstractmethod
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from ..core.arrays import Bytes, Ints, Scalar
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
-
-if TYPE_CHECKING:
-    from ..core.arrays import Scalar
 
 UNSIGNED = ("|u1", "<u2", "<u4", "<u8")  # types that `smallest` returns
 REMEDY = "restore it from a copy or build the index again"
@@ -133,7 +131,7 @@ class Arrays:
         # The order is checked before compiled loops index by it.
         return Strings(blob, bounds, order, partial(_check_order, repeated))
 
-    def check_sum(self, name: str, array: NDArray[np.integer], expected: int | None, noun: str) -> None:
+    def check_sum(self, name: str, array: Ints, expected: int | None, noun: str) -> None:
         """Raise IndexFormatError unless the array sums to `expected`; None skips the check."""
         if expected is not None and (total := int(array.sum(dtype=np.uint64))) != expected:
             raise self.damaged(name, f"it adds up to {total:,} {noun}, not {expected:,}")
@@ -170,17 +168,17 @@ def header_type(dtype: Any) -> str:
     return str(np.dtype(dtype).newbyteorder("<").str)
 
 
-def rises(bounds: NDArray[np.integer], end: int) -> bool:
+def rises(bounds: Ints, end: int) -> bool:
     """Whether bounds start at 0, never decrease, and end at `end`."""
     return len(bounds) > 0 and int(bounds[0]) == 0 and int(bounds[-1]) == end and bool(np.all(bounds[1:] >= bounds[:-1]))
 
 
-def within(numbers: NDArray[np.integer], below: int) -> bool:
+def within(numbers: Ints, below: int) -> bool:
     """Whether all numbers are in [0, `below`)."""
     return not numbers.size or (int(numbers.min()) >= 0 and int(numbers.max()) < below)
 
 
-def is_permutation(numbers: NDArray[np.integer]) -> bool:
+def is_permutation(numbers: Ints) -> bool:
     """Whether integers are a permutation of 0 to n-1."""
     present = np.zeros(len(numbers), dtype=np.bool_)
     if within(numbers, len(numbers)):
@@ -188,12 +186,12 @@ def is_permutation(numbers: NDArray[np.integer]) -> bool:
     return bool(present.all())
 
 
-def _check_order(error: Exception, order: NDArray[np.integer]) -> None:
+def _check_order(error: Exception, order: Ints) -> None:
     if not is_permutation(order):
         raise error
 
 
-def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[np.integer]) -> bool:
+def is_utf8(blob: Bytes, bounds: Ints) -> bool:
     """Whether each slice of bytes between consecutive `bounds` is valid UTF-8; only non-ASCII bytes are decoded."""
     if not len(blob) or int(blob.max()) < 128:
         return True
@@ -208,7 +206,7 @@ def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[np.integer]) -> bool:
     return bool(np.all(blob[continuations - 1] > 127)) and not np.any((blob[starts] & 0xC0) == 0x80)
 
 
-def smallest(array: NDArray[np.integer]) -> NDArray[np.integer]:
+def smallest(array: Ints) -> Ints:
     """Convert integers to the smallest unsigned type that holds them."""
     return array.astype(np.min_scalar_type(int(array.max()) if array.size else 0))
 
@@ -241,7 +239,7 @@ class ByteWriter(_ArrayWriter):
         self.length = 0
         self._header()
 
-    def write(self, data: bytes | NDArray[np.uint8]) -> None:
+    def write(self, data: bytes | Bytes) -> None:
         """Append bytes."""
         self._file.write(data.tobytes() if isinstance(data, np.ndarray) else data)
         self.length += len(data)
@@ -265,7 +263,7 @@ class NumberWriter(_ArrayWriter):
         self._file = self._path.open("wb+")
         self._header()
 
-    def write(self, numbers: NDArray[np.integer]) -> None:
+    def write(self, numbers: Ints) -> None:
         """Append numbers or rows."""
         fit = smallest(numbers).dtype
         if fit.itemsize > self._type.itemsize:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arrays import Int64s
+
 numba: Any = import_module("numba")
 intrinsic: Any = import_module("numba.extending").intrinsic
 carray: Any = numba.carray
@@ -22,7 +24,7 @@ NOTHING = np.zeros(1, np.int64)
 ADDRESS_OF_NOTHING = NOTHING.ctypes.data
 
 
-def pinned(arrays: Sequence[tuple[NDArray[np.generic] | None, type[np.generic]]]) -> NDArray[np.int64]:
+def pinned(arrays: Sequence[tuple[NDArray[np.generic] | None, type[np.generic]]]) -> Int64s:
     """Return the address and size of each array, for `view`. The caller must keep the arrays alive.
 
     Args:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bytes, Int32s
 from ..core.strings import Strings, utf8
 from ..index.tables import arrays_of
 from ..storage.compiled import inner, kernel
@@ -20,9 +20,7 @@ def prefixed(terms: Strings, prefix: str) -> tuple[int, int]:
     return _lower_bound(terms, prefix_bytes), _lower_bound(terms, prefix_bytes + b"\xff")
 
 
-def near(
-    terms: Strings, word: str, edits: int, *, prefix: int = 0, complete: bool = False
-) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+def near(terms: Strings, word: str, edits: int, *, prefix: int = 0, complete: bool = False) -> tuple[Int32s, Bytes]:
     """Find the terms within an edit distance of a word.
 
     An edit inserts, deletes or replaces a character, or swaps two neighbours (optimal string alignment, as Lucene counts).

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Bytes, Float64s, Int32s, Int64s
 from ..core.checks import check_whole
 from ..core.strings import Strings
 from ..index.columns import Filter, filter_of
@@ -165,11 +165,11 @@ class Suggester:
         i = self._table.find(form)
         return 0 if i < 0 else int(self._counts[i])
 
-    def forms(self) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+    def forms(self) -> tuple[list[str], Int64s, Int64s]:
         """Return all words of the documents, ascending, with the df of their terms and their numbers of occurrences."""
         return self._table.tolist(), self._dfs(np.arange(len(self._table))), self._counts
 
-    def differ_by_marks(self) -> NDArray[np.bool_]:
+    def differ_by_marks(self) -> Bools:
         """Return whether there is another form with the same letters apart from marks, for all words of the documents."""
         alike = [[*forms, i] if (i := self._table.find(plain)) >= 0 else forms for plain, forms in self._unmarked.items()]
         differ = np.zeros(len(self._table), dtype=np.bool_)
@@ -193,7 +193,7 @@ class Suggester:
         indices, edits = self._begun(form)
         return edits > 0 or bool(np.any(self._dfs(indices) >= max(least, 1)))
 
-    def _begun(self, form: str) -> tuple[NDArray[np.int64], int]:
+    def _begun(self, form: str) -> tuple[Int64s, int]:
         """Return the forms that begin with a word, or else with the word after an edit; and the number of edits."""
         first, last = prefixed(self._table, form)
         if first < last or len(form) < MIN_FUZZY:
@@ -201,7 +201,7 @@ class Suggester:
         indices = near(self._table, form, 1, prefix=1, complete=True)[0].astype(np.int64)
         return indices, int(len(indices) > 0)
 
-    def _dfs(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _dfs(self, indices: Int64s) -> Int64s:
         """Return the number of documents of the terms of some forms; 0 for a form without a term."""
         terms, df = self._terms[indices], np.zeros(len(indices), dtype=np.int64)
         df[terms >= 0] = self._state.df[terms[terms >= 0]]
@@ -248,7 +248,7 @@ class Suggester:
         rarest = min(numbers, key=lambda number: int(self._state.df[number]))
         return bool(CONTEXT.of(self._state).counts(np.array([rarest]), (), where)[0])
 
-    def _most_frequent(self, indices: NDArray[np.int64], k: int, edits: int) -> list[Form]:
+    def _most_frequent(self, indices: Int64s, k: int, edits: int) -> list[Form]:
         """Return the most frequent of some forms, one for each term."""
         by_term: dict[int, int] = {}
         limit = 4 * k
@@ -263,7 +263,7 @@ class Suggester:
         return [Form(self._table[i], max(term, -1), int(self._counts[i]), edits) for term, i in [*by_term.items()][:k]]
 
     def _ranked_in_context(
-        self, indices: NDArray[np.int64], k: int, edits: int, others: Sequence[int], where: Filter | None
+        self, indices: Int64s, k: int, edits: int, others: Sequence[int], where: Filter | None
     ) -> list[Form]:
         """Return those of some forms that are most frequent in context, one for each term."""
         indices = self._frequent(indices[self._terms[indices] >= 0], CANDIDATES)
@@ -276,7 +276,7 @@ class Suggester:
         best = np.argsort(-counts, kind="stable")[:k]
         return [Form(self._table[indices[i]], int(terms[i]), int(counts[i]), edits) for i in best.tolist() if counts[i]]
 
-    def _frequent(self, indices: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+    def _frequent(self, indices: Int64s, limit: int) -> Int64s:
         """Return about `limit` indices of the most frequent forms, most frequent first, ties in the order of the forms."""
         counts = self._counts[indices]
         if limit < len(indices):
@@ -317,15 +317,13 @@ class Suggester:
             forms = self._forms(form, [self._near(form, 2, least[2], 1)], least)
         return sorted(forms.values(), key=lambda neighbour: -neighbour.score)
 
-    def _near(self, form: str, edits: int, least: int, prefix: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    def _near(self, form: str, edits: int, least: int, prefix: int) -> tuple[Int64s, Bytes]:
         """Return the indices and distances of forms of at least so many occurrences, as `near`; perhaps of others as well."""
         table, numbers = self._level(least)
         positions, distances = near(table, form, edits, prefix=prefix)
         return numbers[positions], distances
 
-    def _forms(
-        self, form: str, steps: Sequence[tuple[NDArray[np.int64], NDArray[np.uint8]]], least: Sequence[int]
-    ) -> dict[str, Form]:
+    def _forms(self, form: str, steps: Sequence[tuple[Int64s, Bytes]], least: Sequence[int]) -> dict[str, Form]:
         """Return those of some neighbours that have enough occurrences, by word."""
         indices, distances = (np.concatenate(columns) for columns in zip(*steps, strict=True))
         counts, forms = self._counts[indices], dict[str, Form]()
@@ -349,12 +347,12 @@ class Suggester:
                 forms.setdefault(plain, []).append(i)
         return forms
 
-    def _level(self, least: int) -> tuple[Strings, NDArray[np.int64]]:
+    def _level(self, least: int) -> tuple[Strings, Int64s]:
         """Return a table that has all forms of at least so many occurrences, and the index of each; small for great numbers."""
         return self._levels[sum(level <= least for level in LEVELS)]
 
     @cached_property
-    def _levels(self) -> list[tuple[Strings, NDArray[np.int64]]]:
+    def _levels(self) -> list[tuple[Strings, Int64s]]:
         tables = [(self._table, np.arange(len(self._table)))]
         for level in LEVELS:
             indices = np.flatnonzero(self._counts >= level)
@@ -380,11 +378,11 @@ class TermContext:
         self._state = weak_proxy(state)
 
     @cached_property
-    def _numbers(self) -> list[NDArray[np.int64]]:
+    def _numbers(self) -> list[Int64s]:
         """The number in each part of each term of the state; -1 where the part lacks it."""
         return [find_positions(self._state.terms, part.terms) for part in self._state.parts]
 
-    def counts(self, terms: NDArray[np.int64], others: Sequence[int], where: Filter | None = None) -> NDArray[np.int64]:
+    def counts(self, terms: Int64s, others: Sequence[int], where: Filter | None = None) -> Int64s:
         """Return for each term the number of living documents with it in the best context.
 
         The context of a document is the sum of the idf of the other terms that it has. Documents count if no document with any
@@ -395,7 +393,7 @@ class TermContext:
             others: Numbers of the other terms.
             where: The documents that count; None: all.
         """
-        parts, values = self._state.parts, list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]]()
+        parts, values = self._state.parts, list[tuple[Int64s, Float64s, Int64s]]()
         idfs = [math.log1p(len(self._state) / max(int(self._state.df[other]), 1)) for other in others]
         best = -1.0
         for part, numbers in zip(parts, self._numbers, strict=True):
@@ -418,9 +416,7 @@ class TermContext:
             result[rows] += np.add.reduceat(contexts == best, np.cumsum(df) - df, dtype=np.int64)
         return result
 
-    def _contexts(
-        self, part: Part, docs: NDArray[np.int32], others: NDArray[np.int64], idfs: Sequence[float], where: Filter | None
-    ) -> NDArray[np.float64]:
+    def _contexts(self, part: Part, docs: Int32s, others: Int64s, idfs: Sequence[float], where: Filter | None) -> Float64s:
         """Return the context of some documents of a part; -1 for one that is deleted or does not pass the filter."""
         is_dense = len(docs) * SPARSE > len(part)
         contexts = np.zeros(len(part) if is_dense else len(docs))

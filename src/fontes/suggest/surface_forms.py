@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Bytes, Int32s, Int64s
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings, concatenated, offsets_of, utf8
 from ..index.batches import PLAIN, content
@@ -51,10 +51,10 @@ class SurfaceForms:
     """
 
     words: Strings
-    counts: NDArray[np.int64]
-    terms: NDArray[np.int32]
+    counts: Int64s
+    terms: Int32s
 
-    def where(self, mask: NDArray[np.bool_]) -> SurfaceForms:
+    def where(self, mask: Bools) -> SurfaceForms:
         """Return the forms at which the mask is true."""
         indices = np.flatnonzero(mask)
         return SurfaceForms(self.words.reordered(indices).ascending(), self.counts[indices], self.terms[indices])
@@ -101,9 +101,9 @@ def surface_forms(state: State) -> SurfaceForms:
     return forms if is_gram(analyzer) else forms.where(terms >= 0)
 
 
-def _without_blanks(terms: Strings) -> NDArray[np.bool_]:
+def _without_blanks(terms: Strings) -> Bools:
     blanks = offsets_of(terms.blob == ord(" "))
-    without: NDArray[np.bool_] = blanks[terms.offsets[1:]] == blanks[terms.offsets[:-1]]
+    without: Bools = blanks[terms.offsets[1:]] == blanks[terms.offsets[:-1]]
     return without
 
 
@@ -158,7 +158,7 @@ def _count_forms(segment: Segment, state: State) -> SurfaceForms:
     return SurfaceForms(words, step * counts[table.order], _term_numbers(words, state.analyzer, segment.lists.terms))
 
 
-def _term_numbers(words: Strings, analyzer: Analyzer, terms: Strings) -> NDArray[np.int32]:
+def _term_numbers(words: Strings, analyzer: Analyzer, terms: Strings) -> Int32s:
     """Return the number of each word's term; -1 for a word with no term or several."""
     vocabulary = replace(whole_words(analyzer), tokenizer="whitespace").vocabulary()
     numbers, bounds = vocabulary.encode_table(np.frombuffer(words.blob.tobytes(), dtype=np.uint8), words.offsets)
@@ -167,7 +167,7 @@ def _term_numbers(words: Strings, analyzer: Analyzer, terms: Strings) -> NDArray
     return np.where(np.diff(bounds) == 1, vocabulary_terms[firsts], -1).astype(np.int32)
 
 
-def _contents(segment: Segment, fields: Sequence[str], step: int) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
+def _contents(segment: Segment, fields: Sequence[str], step: int) -> Iterator[tuple[Bytes, Int64s]]:
     """Yield the texts of every `step`-th block in pieces: concatenated bytes and offsets."""
     if not set(fields) <= set(PLAIN):
         for first in range(0, segment.documents, DOCUMENTS * step):
@@ -175,7 +175,7 @@ def _contents(segment: Segment, fields: Sequence[str], step: int) -> Iterator[tu
             yield concatenated([utf8(content(doc, fields)) for doc in docs])
         return
     parts: list[bytes] = []
-    sizes: list[NDArray[np.int64]] = []
+    sizes: list[Int64s] = []
     indexed = np.array([name in fields for name in (*PLAIN, "")])
     for number, (_, block) in enumerate(segment.texts.blocks()):
         if number % step:
@@ -189,5 +189,5 @@ def _contents(segment: Segment, fields: Sequence[str], step: int) -> Iterator[tu
     yield _joined(parts, sizes)
 
 
-def _joined(parts: list[bytes], sizes: list[NDArray[np.int64]]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _joined(parts: list[bytes], sizes: list[Int64s]) -> tuple[Bytes, Int64s]:
     return np.frombuffer(b"".join(parts), dtype=np.uint8), offsets_of(np.concatenate([np.zeros(0, np.int64), *sizes]))

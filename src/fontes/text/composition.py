@@ -5,8 +5,8 @@ from __future__ import annotations
 import unicodedata
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bytes, Int64s, Ints
 from ..core.strings import offsets_of
 from .tokenizers import COMPOSING, may_compose, properties
 
@@ -16,7 +16,7 @@ def composed(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
-def composed_table(text: NDArray[np.uint8], bounds: NDArray[np.integer]) -> tuple[NDArray[np.uint8], NDArray[np.integer]]:
+def composed_table(text: Bytes, bounds: Ints) -> tuple[Bytes, Ints]:
     """Return concatenated texts in NFC: UTF-8, and the bounds of each text; those given if nothing changes."""
     pieces, sizes, end = [], np.diff(bounds), 0
     for i in may_compose(text, bounds):
@@ -30,7 +30,7 @@ def composed_table(text: NDArray[np.uint8], bounds: NDArray[np.integer]) -> tupl
     return np.frombuffer(b"".join([*pieces, text[end:].tobytes()]), dtype=np.uint8), offsets_of(sizes)
 
 
-def composed_edges(text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def composed_edges(text: str) -> tuple[Int64s, Int64s]:
     """Return where characters of the composed text start and end in `text`.
 
     Characters that NFC joins have the edges of the whole sequence.

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bytes, Int32s, Int64s, UInt64s
 from ..core.strings import Strings
 from ..storage.arrays import fixed
 from ..storage.compiled import inner, kernel
-
-if TYPE_CHECKING:
-    from ..core.arrays import Bytes, Int32s, Int64s, UInt64s
 
 INITIAL_CAPACITY = 1 << 11  # strings
 MAX_INLINE_LENGTH = 7  # bytes of the longest string stored in its key itself, with its length in the highest byte
@@ -36,7 +31,7 @@ class Interner:
         """Memory of the table in bytes."""
         return self._keys.nbytes + self._slots.nbytes + self._bounds.nbytes + self._blob.nbytes
 
-    def intern(self, text: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32]) -> NDArray[np.int32]:
+    def intern(self, text: Bytes, starts: Int32s, ends: Int32s) -> Int32s:
         """Return the numbers, int32, of the strings text[starts[i]:ends[i]], adding new strings."""
         text, numbers = fixed(text), np.empty(len(starts), dtype=np.int32)
         first = 0

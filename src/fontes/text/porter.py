@@ -7,16 +7,11 @@ PorterStemFilter. Snowball's "porter" lacks these changes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Int32s
 from ..storage.arrays import fixed
 from ..storage.compiled import inner, kernel
-
-if TYPE_CHECKING:
-    from ..core.arrays import Int32s
 
 
 def porter(words: list[str]) -> list[str]:
@@ -28,12 +23,12 @@ def porter(words: list[str]) -> list[str]:
     return [stem or word for stem, word in zip(stems, words, strict=True)] if words else []
 
 
-def stem_lines(units: NDArray[np.int32]) -> int:
+def stem_lines(units: Int32s) -> int:
     """Stem each line of UTF-16 units in place, closing gaps; return the new length."""
     return int(_stem_lines(units, STEP2, STEP3, STEP4))
 
 
-Rules = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
+Rules = tuple[Int32s, Int32s, Int32s, Int32s]
 
 
 def _rules(text: str) -> Rules:

@@ -11,27 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Int32s, Int64s
 from ..core.query import Phrase, Window
 from ..storage.compiled import inner, kernel
 
-if TYPE_CHECKING:
-    from ..core.arrays import Int32s, Int64s
-
 INFINITY = 1 << 30  # greater than any position
-Spans = NDArray[np.int32]
+Spans = Int32s
 """First and last position of each match of a clause in a text, int32 (matches, 2)."""
 
 
 def spans_among(
     clause: Phrase | Window,
-    positions: list[NDArray[np.int32]],
+    positions: list[Int32s],
     slots: Sequence[int],
-    limits: NDArray[np.int32] | None = None,
+    limits: Int32s | None = None,
 ) -> Spans:
     """Return the matches of a clause in one text.
 

@@ -11,16 +11,12 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bytes, Int16s, Int32s, Int64s, Ints
 from ..storage.arrays import fixed
 from ..storage.compiled import inner, kernel
-
-if TYPE_CHECKING:
-    from ..core.arrays import Bytes, Int16s, Int32s, Int64s
 
 # Word_Break classes, in the lowest five bits. Format and ZWJ count as Extend (rule WB4).
 LETTER, HEBREW, NUMERIC, KATAKANA, JOINER = 1, 2, 3, 4, 5
@@ -38,9 +34,7 @@ FIRST_COMPOSING = 0xCC  # first byte of U+0300, the first of the COMPOSING chara
 ZWJ, TEXT_STYLE, EMOJI_STYLE, KEYCAP = 0x200D, 0xFE0E, 0xFE0F, 0x20E3
 
 
-def tokenize(
-    name: str, text: NDArray[np.uint8], bounds: NDArray[np.integer]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+def tokenize(name: str, text: Bytes, bounds: Ints) -> tuple[Int32s, Int32s, Int64s]:
     """Tokenize many texts at once.
 
     Args:
@@ -59,7 +53,7 @@ def tokenize(
     return starts[:count], ends[:count], token_bounds
 
 
-def may_compose(text: NDArray[np.uint8], bounds: NDArray[np.integer]) -> list[int]:
+def may_compose(text: Bytes, bounds: Ints) -> list[int]:
     """Return the numbers of the texts that have a character which Unicode's NFC may change, move or join with another."""
     if not len(text) or text.max() < FIRST_COMPOSING:
         return []
@@ -398,7 +392,7 @@ def code_point(text: Bytes, at: int) -> tuple[np.int64, int]:
 
 
 @cache
-def properties() -> NDArray[np.int16]:
+def properties() -> Int16s:
     """Property bits of each code point: its Word_Break class (UAX 29) and flags; int16, (0x110000,)."""
     table = np.zeros(0x110000, dtype=np.int16)
     rows = _table("properties")
@@ -417,7 +411,7 @@ def lowercase() -> dict[int, int]:
 
 
 @cache
-def lowercase_shifts() -> NDArray[np.int32]:
+def lowercase_shifts() -> Int32s:
     """Return the difference between the lower case of each code point and the code point; int32, (0x110000,)."""
     shifts = np.zeros(0x110000, dtype=np.int32)
     codes, lower = _table("lower").T
@@ -425,6 +419,6 @@ def lowercase_shifts() -> NDArray[np.int32]:
     return shifts
 
 
-def _table(name: str) -> NDArray[np.int32]:
-    table: NDArray[np.int32] = np.load(Path(__file__).with_name("tables") / f"{name}.npy")
+def _table(name: str) -> Int32s:
+    table: Int32s = np.load(Path(__file__).with_name("tables") / f"{name}.npy")
     return table

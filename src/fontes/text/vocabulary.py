@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Bools, Bytes, Int32s, Int64s, Ints
 from ..core.errors import ParameterError
 from ..core.strings import Strings, concatenated, offsets_of, utf8
 from ..storage.arrays import fixed
@@ -18,7 +18,6 @@ from .composition import composed_edges, composed_table
 from .interning import Interner
 
 if TYPE_CHECKING:
-    from ..core.arrays import Int32s, Int64s
     from .analyzer import Analyzer
 
 
@@ -56,17 +55,15 @@ class Vocabulary:
         """Return the terms in the order of their numbers, as a table."""
         return self._table.table()
 
-    def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def encode(self, texts: Sequence[str]) -> tuple[Int32s, Int64s]:
         """Return the term numbers of all texts, int32, and their bounds: text i has numbers[bounds[i]:bounds[i+1]]."""
         return self.encode_bytes([utf8(text) for text in texts])
 
-    def encode_bytes(self, texts: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def encode_bytes(self, texts: Sequence[bytes]) -> tuple[Int32s, Int64s]:
         """Like `encode`, for texts in UTF-8."""
         return self.encode_table(*concatenated(texts))
 
-    def encode_table(
-        self, text: NDArray[np.uint8], text_bounds: NDArray[np.integer]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def encode_table(self, text: Bytes, text_bounds: Ints) -> tuple[Int32s, Int64s]:
         """Like `encode`, for concatenated UTF-8: text i is text[text_bounds[i]:text_bounds[i+1]]."""
         with self._lock:
             text, starts, ends, bounds = self._tokenize(text, text_bounds)
@@ -77,9 +74,7 @@ class Vocabulary:
                 return self._add_ngrams(numbers, bounds)
             return numbers, bounds
 
-    def encode_positions(
-        self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    def encode_positions(self, text: Bytes, text_bounds: Int64s) -> tuple[Int32s, Int64s, Int32s, Int64s]:
         """Like `encode_table`, with the position of each term; the analyzer must have no n-grams.
 
         Returns:
@@ -93,7 +88,7 @@ class Vocabulary:
             numbers, term_bounds, positions = _expand_positions(tokens, bounds, self._term_bounds, self._term_numbers)
             return numbers, term_bounds, positions, np.diff(bounds)
 
-    def numbers(self, terms: list[str]) -> NDArray[np.int32]:
+    def numbers(self, terms: list[str]) -> Int32s:
         """Return the numbers of terms, without analysing them."""
         with self._lock:
             return self._number(Strings.of(terms))
@@ -119,9 +114,7 @@ class Vocabulary:
             spans = [all_spans[i] for i in matching.tolist()]
         return [(a, b, self._terms_of(token)) for (a, b), token in zip(spans, tokens[matching].tolist(), strict=True)]
 
-    def tokens(
-        self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64], terms: Iterable[str]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    def tokens(self, text: Bytes, text_bounds: Int64s, terms: Iterable[str]) -> tuple[Int32s, Int32s, Int32s, Int64s]:
         """Return the tokens that may have one of some terms, of texts given as in `encode_table`; there must be no n-grams.
 
         Texts must have the form of `Analyzer.composed`.
@@ -163,9 +156,7 @@ class Vocabulary:
     def _compiled(self) -> bool:
         return isinstance(self._analyzer.tokenizer, str) and self._analyzer.tokenizer in tokenizers.TOKENIZERS
 
-    def _tokenize(
-        self, text: NDArray[np.uint8], text_bounds: NDArray[np.integer]
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    def _tokenize(self, text: Bytes, text_bounds: Ints) -> tuple[Bytes, Int32s, Int32s, Int64s]:
         """Return a buffer, the starts and ends of tokens in it, and the first token of each text."""
         if self._analyzer.composes:
             text, text_bounds = composed_table(text, text_bounds)
@@ -204,7 +195,7 @@ class Vocabulary:
         self._term_bounds = np.concatenate([self._term_bounds, self._term_bounds[-1] + np.cumsum(sizes)])
         self._term_numbers = np.concatenate([self._term_numbers, numbers])
 
-    def _terms_for(self, tokens: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
+    def _terms_for(self, tokens: Strings) -> tuple[Bytes, Int32s, Int32s]:
         """Return the term of each token, "" if dropped, as spans of a text."""
         analyzer = self._analyzer
         if analyzer.stemmer not in folding.STEMMERS or analyzer.language:
@@ -218,22 +209,22 @@ class Vocabulary:
         starts[skipped], ends[skipped] = (edge + np.int32(len(ascii_terms.blob)) for edge in _spans(skipped_terms))
         return np.concatenate([ascii_terms.blob, skipped_terms.blob]), starts, ends
 
-    def _number(self, terms: Strings) -> NDArray[np.int32]:
+    def _number(self, terms: Strings) -> Int32s:
         """Return the numbers of terms, adding new ones."""
         return self._table.intern(terms.blob, *_spans(terms))
 
-    def _tokens_with(self, terms: Collection[str]) -> NDArray[np.bool_]:
+    def _tokens_with(self, terms: Collection[str]) -> Bools:
         """Return whether each distinct token has one of the terms."""
         numbers = self._number(Strings.of(terms))
         matches_before = offsets_of(np.isin(self._term_numbers, numbers))
-        matching: NDArray[np.bool_] = matches_before[self._term_bounds[1:]] > matches_before[self._term_bounds[:-1]]
+        matching: Bools = matches_before[self._term_bounds[1:]] > matches_before[self._term_bounds[:-1]]
         return matching
 
     def _terms_of(self, token: int) -> tuple[str, ...]:
         numbers = self._term_numbers[self._term_bounds[token] : self._term_bounds[token + 1]]
         return tuple(self.terms[n] for n in numbers.tolist())
 
-    def _add_ngrams(self, numbers: NDArray[np.int32], bounds: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def _add_ngrams(self, numbers: Int32s, bounds: Int64s) -> tuple[Int32s, Int64s]:
         """Add word n-grams: an n-gram of size n is one of size n - 1 and the next word."""
         min_size, max_size = self._analyzer.words
         text_of = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
@@ -255,7 +246,7 @@ class Vocabulary:
         return np.concatenate([grams for grams, _ in parts])[order], new_bounds
 
 
-def _spans(table: Strings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _spans(table: Strings) -> tuple[Int32s, Int32s]:
     return table.offsets[:-1].astype(np.int32), table.offsets[1:].astype(np.int32)
 
 

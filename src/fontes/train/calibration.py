@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from ..calibration.held_out import PROMISES, HeldOutTopics, least_units
-from ..calibration.maps import FEATURES, MAPS, NON_INCREASING, Floats, ProbabilityMap, features_of, sigmoid
+from ..calibration.maps import FEATURES, MAPS, NON_INCREASING, ProbabilityMap, features_of, sigmoid
 from ..calibration.model import Calibration
 from ..calibration.reliability import Reliability, labels_of, reliability_of
+from ..core.arrays import Bools, Float32s, Float64s, Int64s
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Progress, ProgressCallback
 from ..core.qrels import Qrels
@@ -34,7 +34,7 @@ THRESHOLDS = 200  # of a test for precision
 MAX_STEPS = 60  # of Newton's method, and halvings of a step
 TOLERANCE = 1e-8  # of the gradient of a mean log loss
 L2 = 1e-3  # strength of the regularization of standardized features, a row
-Labels = NDArray[np.bool_]
+Labels = Bools
 
 
 class CalibrationSettings(Settings):
@@ -261,7 +261,7 @@ def validate_calibration(
     return CalibrationValidation(data.with_scores(probabilities, {}), reliable, tuple(chosen))
 
 
-def fit_log_odds(features: Floats, labels: Labels) -> ProbabilityMap:
+def fit_log_odds(features: Float64s, labels: Labels) -> ProbabilityMap:
     """Learn log odds by logistic regression, such that they fall along each ranking."""
     scale = Scale.of(features)
     free, falling = (-np.inf, np.inf), (-np.inf, 0.0)
@@ -271,7 +271,7 @@ def fit_log_odds(features: Floats, labels: Labels) -> ProbabilityMap:
     return ProbabilityMap("logistic", np.append(weights, fitted[-1] - weights @ scale.means), np.zeros(0))
 
 
-def fit_curve(linear: ProbabilityMap, features: Floats, labels: Labels, kind: str) -> ProbabilityMap:
+def fit_curve(linear: ProbabilityMap, features: Float64s, labels: Labels, kind: str) -> ProbabilityMap:
     """Learn the curve over log odds."""
     if kind == "logistic":
         return linear
@@ -289,7 +289,7 @@ def fit_curve(linear: ProbabilityMap, features: Floats, labels: Labels, kind: st
     return ProbabilityMap("isotonic", linear.weights, np.array([levels[corners], fitted_shares[corners]]))
 
 
-def _isotonic(shares: Floats, counts: NDArray[np.int64]) -> Floats:
+def _isotonic(shares: Float64s, counts: Int64s) -> Float64s:
     """Return the non-decreasing values nearest to the shares, weighted by counts: pools of adjacent violators."""
     pools: list[tuple[float, int, int]] = []  # mean, rows, values
     for share, count in zip(shares.tolist(), counts.tolist(), strict=True):
@@ -303,12 +303,14 @@ def _isotonic(shares: Floats, counts: NDArray[np.int64]) -> Floats:
     return np.repeat(np.array(means), lengths)
 
 
-def _logistic(inputs: Floats, labels: Labels, limits: Sequence[tuple[float, float]], start: Floats, strength: float) -> Floats:
+def _logistic(
+    inputs: Float64s, labels: Labels, limits: Sequence[tuple[float, float]], start: Float64s, strength: float
+) -> Float64s:
     """Return the weights and the constant of a logistic regression with limits, by projected Newton steps (Bertsekas, 1982)."""
     matrix = np.column_stack([inputs, np.ones(len(inputs))])
     penalty, (low, high) = np.append(np.full(inputs.shape[1], strength), 0.0), np.array(limits).T
 
-    def loss_of(weights: Floats) -> float:
+    def loss_of(weights: Float64s) -> float:
         log_odds = matrix @ weights
         return float(np.mean(np.logaddexp(0, log_odds) - labels * log_odds) + penalty @ weights**2 / 2)
 
@@ -334,7 +336,7 @@ def _logistic(inputs: Floats, labels: Labels, limits: Sequence[tuple[float, floa
 
 
 def _losses(
-    data: Run, features: Floats, labels: Labels, units: list[list[str]], settings: CalibrationSettings
+    data: Run, features: Float64s, labels: Labels, units: list[list[str]], settings: CalibrationSettings
 ) -> dict[str, float]:
     """Return the mean log loss of a held-out document by kind of map."""
     report = reporter()
@@ -380,7 +382,7 @@ def _rows_of(run: Run, units: list[list[str]]) -> Labels:
     return np.array([topic_id in topics for topic_id in run.topics], dtype=np.bool_)[run.topic_numbers]
 
 
-def _check_learnable(features: Floats, labels: Labels, units: int) -> None:
+def _check_learnable(features: Float64s, labels: Labels, units: int) -> None:
     if not labels.any():
         raise InputError(
             f"none of the {len(labels):,} documents of the {units} topics or groups from which the map learns is relevant; "
@@ -392,7 +394,7 @@ def _check_learnable(features: Floats, labels: Labels, units: int) -> None:
         raise InputError("all scores of the run are equal, so that they tell nothing; take a run with scores")
 
 
-def _grid(probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
+def _grid(probabilities: Float32s) -> Float32s:
     """Return thresholds, descending, between which the number of documents grows by a constant factor."""
     ordered = np.sort(probabilities)[::-1]
     positions = np.unique(np.geomspace(1, len(ordered), THRESHOLDS).astype(np.int64)) - 1

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..core.arrays import Float32s
 from ..neural.late.maxsim import maxsim
 from .dual_encoder import DualEncoderLoss
 
@@ -49,12 +49,12 @@ class ColBERTLoss(DualEncoderLoss):
 def maxsims(model: MultiVectorEncoder) -> Scores:
     """Return a function that scores queries and documents by the sum of best similarities."""
 
-    def vectors(encode: Callable[..., list[Tensor]], texts: Sequence[str]) -> list[NDArray[np.float32]]:
+    def vectors(encode: Callable[..., list[Tensor]], texts: Sequence[str]) -> list[Float32s]:
         return [
             np.asarray(encoded, np.float32) for encoded in encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
         ]
 
-    def scores(queries: Sequence[str], texts: Sequence[str]) -> NDArray[np.float32]:
+    def scores(queries: Sequence[str], texts: Sequence[str]) -> Float32s:
         documents = vectors(model.encode_document, texts)
         bounds = np.array([0, *accumulate(map(len, documents))])
         token_vectors = np.concatenate(documents)

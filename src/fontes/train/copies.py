@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Int64s, UInt64s
 from .duplicates import SHINGLE, check_near
 
-Hashes: TypeAlias = NDArray[np.uint64]
+Hashes: TypeAlias = UInt64s
 SHARED = 4  # rare shingles that two texts must share to be compared
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -75,7 +75,7 @@ class CopySearch:
         self._marked[numbers] = False
         return similarities
 
-    def _numbers(self, hashes: Hashes) -> NDArray[np.int64]:
+    def _numbers(self, hashes: Hashes) -> Int64s:
         """Return the numbers of the known hashes, the rarest first."""
         places = np.minimum(np.searchsorted(self._known, hashes), len(self._known) - 1)
         return np.sort(self._number[places[self._known[places] == hashes]])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CurrentReranker(Reranker):
-    """Reranks with the current weights of a model.
+    """Reranker with the current weights of a model.
 
     Args:
         network: The model.

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sentence_transformers.base.losses.gradcache import (
     CachedLossMixin,
     RandContext,
@@ -24,6 +23,7 @@ from sentence_transformers.base.losses.gradcache import (
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from torch import Tensor, nn
 
+from ..core.arrays import Float32s
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.values import Topics
@@ -266,7 +266,7 @@ def relevant_texts(data: Iterable[Examples | LabelledPairs]) -> dict[str, frozen
 def cosines(model: SentenceTransformer) -> Scores:
     """Return a function that scores queries and documents by the inner product of their vectors."""
 
-    def vectors(column: Sequence[str], prompt: str) -> NDArray[np.float32]:
+    def vectors(column: Sequence[str], prompt: str) -> Float32s:
         encoded = model.encode(list(column), prompt_name=prompt, show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(encoded, np.float32)
 

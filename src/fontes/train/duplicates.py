@@ -11,8 +11,8 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Int64s, Ints
 from ..core.errors import ParameterError
 from ..core.values import Topic
 
@@ -157,9 +157,7 @@ def near_pairs(texts: Sequence[str], near: float) -> list[tuple[int, int, float]
     return sorted(pairs)
 
 
-def _verify_pairs(
-    sets: csr_array, sizes: NDArray[np.int64], a: NDArray[np.integer], b: NDArray[np.integer], near: float
-) -> list[tuple[int, int, float]]:
+def _verify_pairs(sets: csr_array, sizes: Int64s, a: Ints, b: Ints, near: float) -> list[tuple[int, int, float]]:
     """Return the pairs of rows a[i] and b[i] of `sets` that have at least the similarity `near`."""
     pairs = []
     for start in range(0, len(a), BATCH_SIZE):
@@ -172,7 +170,7 @@ def _verify_pairs(
     return pairs
 
 
-def _shingle_numbers(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _shingle_numbers(texts: Sequence[str]) -> tuple[Int64s, Int64s]:
     """Return the shingle sets, concatenated, as numbers that ascend with the frequency of shingles; and the set sizes."""
     numbers: dict[str, int] = {}
     rows: list[int] = []

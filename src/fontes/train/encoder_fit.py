@@ -10,10 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from ..core.arrays import Float32s
 from ..core.errors import InputError, ParameterError
 from ..core.part import Part
 from ..core.progress import ProgressCallback
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from ..index import Index
 
 T = TypeVar("T", bound=Part)
-Scores: TypeAlias = Callable[[Sequence[str], Sequence[str]], NDArray[np.float32]]
+Scores: TypeAlias = Callable[[Sequence[str], Sequence[str]], Float32s]
 """Function from queries and documents to their scores by the current model: float32, (queries, documents)."""
 
 

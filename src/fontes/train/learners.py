@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from ..core.arrays import Float64s, Floats, Int64s
 from ..core.errors import InputError, ParameterError, needs_extra
 from ..core.part import Part
 from ..core.progress import Progress
@@ -24,7 +25,7 @@ from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.values import Topics
 from ..core.work import reporter, thread_count
-from ..ltr.features import Floats, feature_matrix
+from ..ltr.features import feature_matrix
 from ..ltr.model import HEAD_WIDTH, LinearModel, RankModel, SetModel, TreeModel, set_scores, set_shapes
 from ..measures import DEFAULT, Measure, parse
 from ..measures.evaluation import check_agreement, measure_run
@@ -39,7 +40,7 @@ VALUES_PER_THREAD = 4_000_000  # of a feature matrix; for fewer, LightGBM's thre
 ROUNDING = 1e-9  # share of the greatest value; a deviation below it is the rounding of a constant
 LINEAR_MODULES = ("sklearn.linear_model", "sklearn.svm")  # modules with scikit-learn's linear models
 
-Rows: TypeAlias = NDArray[np.int64]
+Rows: TypeAlias = Int64s
 RowSplits: TypeAlias = list[tuple[Rows, Rows]]  # rows to learn from, and held-out rows
 
 
@@ -102,8 +103,8 @@ class RankerCandidates:
 
     run: Run
     qrels: Qrels
-    matrix: Floats
-    grades: NDArray[np.int64]
+    matrix: Float64s
+    grades: Int64s
 
     @classmethod
     def of(cls, run: Run, qrels: Qrels, features: Sequence[Part]) -> Self:
@@ -185,11 +186,11 @@ class RankerCandidates:
         topics = {list(self.run.topics)[n] for n in np.unique(self.run.topic_numbers[rows]).tolist()}
         return RankerCandidates(with_topics(self.run, topics), self.qrels.only(topics), self.matrix[rows], self.grades[rows])
 
-    def ranked(self, scores: NDArray[np.floating]) -> Run:
+    def ranked(self, scores: Floats) -> Run:
         """Return the candidates ordered by other scores, one for each row."""
         return self.run.with_scores(scores.astype(np.float32), {})
 
-    def value(self, scores: NDArray[np.floating], measure: Measure) -> float:
+    def value(self, scores: Floats, measure: Measure) -> float:
         """Return the mean of a measure over the judged topics, for the candidates ordered by these scores."""
         return float(measure_run(self.ranked(scores), self.qrels, [measure])[measure])
 
@@ -211,7 +212,7 @@ class Learner(ABC):
     """A method that learns a model; a parameter of the model is chosen on held-out rows."""
 
     @abstractmethod
-    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Floats]:
+    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Float64s]:
         """Choose the parameter on held-out rows.
 
         Returns:
@@ -247,12 +248,12 @@ class TreeLearner(Learner):
         with needs_extra("ltr", "training with --learner lightgbm", "lightgbm"):
             self._library = import_module("lightgbm")
 
-    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Floats]:
+    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Float64s]:
         report = reporter()
         measure, start = parse(settings.measure), time.perf_counter()
         held_out = {rows.tobytes(): data.only(rows) for _, rows in splits}
 
-        def evaluate(scores: Floats, dataset: Any) -> tuple[str, float, bool]:
+        def evaluate(scores: Float64s, dataset: Any) -> tuple[str, float, bool]:
             part = held_out[np.asarray(dataset.used_indices, dtype=np.int64).tobytes()]
             return str(measure), part.value(scores, measure), True
 
@@ -305,7 +306,7 @@ class TreeLearner(Learner):
         }
 
 
-def _threads_for(matrix: Floats) -> int:
+def _threads_for(matrix: Float64s) -> int:
     """Return the number of threads for LightGBM."""
     return min(thread_count(), 1 + matrix.size // VALUES_PER_THREAD)
 
@@ -314,11 +315,11 @@ def _threads_for(matrix: Floats) -> int:
 class Scale:
     """Mean and standard deviation of each feature, ignoring missing values; the deviation of a constant feature is 1."""
 
-    means: Floats
-    deviations: Floats
+    means: Float64s
+    deviations: Float64s
 
     @classmethod
-    def of(cls, matrix: Floats) -> Self:
+    def of(cls, matrix: Float64s) -> Self:
         """Return the scale of the features of a matrix, (rows, features)."""
         present = ~np.isnan(matrix)
         counts, filled = np.maximum(present.sum(axis=0), 1), np.where(present, matrix, 0.0)
@@ -327,11 +328,11 @@ class Scale:
         rounding = ROUNDING * np.abs(filled).max(axis=0, initial=0.0)
         return cls(means, np.where(deviations > rounding, deviations, 1.0))
 
-    def apply(self, matrix: Floats) -> Floats:
+    def apply(self, matrix: Float64s) -> Float64s:
         """Return standardized features, with 0 for missing values."""
         return np.where(np.isnan(matrix), 0.0, (matrix - self.means) / self.deviations)
 
-    def model(self, weights: Floats, constant: float) -> LinearModel:
+    def model(self, weights: Float64s, constant: float) -> LinearModel:
         """Return the model over unscaled features, given the weights of standardized features and the constant."""
         scaled = weights / self.deviations
         return LinearModel(
@@ -345,7 +346,7 @@ class Pairwise(Learner):
     All topics have the same weight.
     """
 
-    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Floats]:
+    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Float64s]:
         report = reporter()
         measure, start = parse(settings.measure), time.perf_counter()
         learned = [data.only(rows) for rows, _ in splits]
@@ -396,7 +397,7 @@ class SetRank(Learner):
         with needs_extra("neural", "training with --learner setrank", "torch"):
             self._torch = import_module("torch")
 
-    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Floats]:
+    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Float64s]:
         report = reporter()
         measure, start = parse(settings.measure), time.perf_counter()
         held_out_rows = np.sort(np.concatenate([rows for _, rows in splits]))
@@ -455,7 +456,7 @@ SET_LR, SET_BATCH = 1e-3, 16  # learning rate of Adam, and topics per step
 ABSENT = -1e9  # logit of padding
 
 
-def _initial(name: str, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
+def _initial(name: str, shape: tuple[int, ...], generator: np.random.Generator) -> Float64s:
     """Return the first weights: Glorot's uniform for matrices, 0 for constants, and norms that change nothing."""
     if name == "norms":
         return np.broadcast_to(np.array([1.0, 0.0])[:, None], shape).copy()
@@ -482,7 +483,7 @@ class EstimatorLearner(Learner):
             raise ParameterError(_refusal(estimator))
         self._estimator = estimator
 
-    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Floats]:
+    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Float64s]:
         scores = np.zeros(data.run.rows)
         for learned, held_out in splits:
             scores[held_out] = self.model(data.only(learned), settings, {}).predict(data.matrix[held_out])

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from ..core.arrays import Float32s
 from .dual_encoder import DualEncoderLoss
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def products(model: SparseEncoder) -> Scores:
         rows = encode(list(texts), show_progress_bar=False, convert_to_sparse_tensor=True, save_to_cpu=True).coalesce()
         return sparse.csr_array((rows.values().float().numpy(), rows.indices().numpy()), shape=tuple(rows.shape))
 
-    def scores(queries: Sequence[str], texts: Sequence[str]) -> NDArray[np.float32]:
+    def scores(queries: Sequence[str], texts: Sequence[str]) -> Float32s:
         return np.asarray((weights(model.encode_query, queries) @ weights(model.encode_document, texts).T).toarray())
 
     return scores

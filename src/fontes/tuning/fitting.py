@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import FontesError, ParameterError, Qrels, Run, Stage, Topics
+from ..core.arrays import Bools, Float64s
 from ..core.expression import part
 from ..core.progress import Progress, ProgressCallback
 from ..core.work import reporter, unreported, work
@@ -25,9 +25,6 @@ from .folds import Groups, folds_of, units_of
 from .memory import TOPICS, peak_memory
 from .result import cross_validated, held_out_values
 from .search import RunMemory, judged_topics, mean_measure
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 BM25 = tuple(f"bm25(k1={k1}, b={b})" for k1 in (0.6, 0.9, 1.2, 1.6, 2.0) for b in (0.2, 0.4, 0.6, 0.75, 0.9))
 UNTUNED_BM25 = "bm25(k1=0.9, b=0.4)"
@@ -213,7 +210,7 @@ class CandidatePool:
         self._memories = [RunMemory(Topics(self.topics[ids[i]] for i in rows.tolist())) for rows in self._parts]
         self._qrels = [self.qrels.only(memory.topics) for memory in self._memories]
         self._ids = ids
-        self._values: dict[str, Floats] = {}
+        self._values: dict[str, Float64s] = {}
         self._started = time.perf_counter()
 
     def winner(self, first: Sequence[str], rerankers: Sequence[Stage[Run, Run]], topics: Bools) -> str:
@@ -254,7 +251,7 @@ class CandidatePool:
             remaining = order[: max(1, len(remaining) // 2)] if part_number < len(self._parts) - 1 else order[:1]
         return remaining[0]
 
-    def values(self, text: str, topics: Bools) -> Floats:
+    def values(self, text: str, topics: Bools) -> Float64s:
         """Return the measure of each topic, computed at least for the parts with these topics; NaN where not computed."""
         for part_number, rows in enumerate(self._parts):
             if topics[rows].any():
@@ -338,7 +335,7 @@ class CandidatePool:
             reporter()(Progress("measuring", len(self.seconds), None, spent, "candidates"))
         return self.seconds[text] <= self.budget
 
-    def _measured_values(self, text: str, part_number: int, *, all_before: bool = True) -> Floats:
+    def _measured_values(self, text: str, part_number: int, *, all_before: bool = True) -> Float64s:
         """Return the measure of each topic, computed for one part of the topics and by default for all parts before it."""
         values = self._values.setdefault(text, np.full(len(self.qrels), np.nan))
         for i in range(part_number + 1) if all_before else [part_number]:
@@ -348,7 +345,7 @@ class CandidatePool:
         return values
 
     @unreported
-    def _measure_part(self, text: str, part_number: int) -> Floats:
+    def _measure_part(self, text: str, part_number: int) -> Float64s:
         memory, qrels = self._memories[part_number], self._qrels[part_number]
         evaluation = memory.evaluated(self.stages[text], qrels, self.measure, self.qrels)
         of_topic = evaluation.per_topic(self.measure)

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import ParameterError, Run, Stage, Topics
+from ..core.arrays import Bools, Float64s, Int64s
 from ..core.parameters import parameters
 from ..core.part import walk
 from ..measures.measure import Measure
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from ..plots.plot import Plot
     from .space import Axis, Setting
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 NEAR_EDGE = 0.02  # distance from an edge of a range without steps, as a share of the range
 
@@ -38,7 +35,7 @@ class Trial:
     """A scored setting, with the measure of each topic (float64) in id order."""
 
     params: Setting
-    values: Floats = field(repr=False)
+    values: Float64s = field(repr=False)
 
     @property
     def score(self) -> float:
@@ -58,13 +55,13 @@ class Fold:
     """
 
     choice: Any
-    topics: Ints = field(repr=False)
-    values: Floats = field(repr=False)
+    topics: Int64s = field(repr=False)
+    values: Float64s = field(repr=False)
     chosen: float
 
 
 def cross_validated(
-    fold_of: Ints, choose: Callable[[int, Bools], Any], values_of: Callable[[Any, Bools], Floats], measure: Measure
+    fold_of: Int64s, choose: Callable[[int, Bools], Any], values_of: Callable[[Any, Bools], Float64s], measure: Measure
 ) -> tuple[Fold, ...]:
     """Choose on the other folds, and measure the choice on each fold.
 
@@ -83,7 +80,7 @@ def cross_validated(
     return tuple(folds)
 
 
-def held_out_values(folds: Sequence[Fold]) -> Floats:
+def held_out_values(folds: Sequence[Fold]) -> Float64s:
     """Return the measure of all topics under what the other folds chose, read-only."""
     values = np.zeros(sum(len(fold.topics) for fold in folds), dtype=np.float64)
     for fold in folds:
@@ -92,7 +89,7 @@ def held_out_values(folds: Sequence[Fold]) -> Floats:
     return values
 
 
-def total_of(measure: Measure, values: Floats) -> float:
+def total_of(measure: Measure, values: Float64s) -> float:
     """Return the mean of values of topics, or the sum for a count."""
     return float(values.sum() if measure.summed else values.mean())
 
@@ -113,12 +110,12 @@ class HeldOut(TableReport):
 
     measure: Measure
     topic_ids: tuple[str, ...]
-    units: Ints = field(repr=False)
+    units: Int64s = field(repr=False)
     folds: tuple[Fold, ...]
-    baseline_values: Floats | None = field(repr=False)
+    baseline_values: Float64s | None = field(repr=False)
 
     @cached_property
-    def values(self) -> Floats:
+    def values(self) -> Float64s:
         """Held-out measure of each topic, float64, in the order of `topic_ids`."""
         return held_out_values(self.folds)
 
@@ -308,7 +305,7 @@ class Tuning(HeldOut):
         return f"Tuning({self.measure} {self.score:.4f} held out; {_format_setting(self.params)})"
 
 
-def interval(values: Floats, units: NDArray[np.int64], level: float = 0.95) -> tuple[float, float]:
+def interval(values: Float64s, units: Int64s, level: float = 0.95) -> tuple[float, float]:
     """Return Student's t interval of a mean, for values that may depend on each other within a unit.
 
     The variance is G / (G - 1) · Σ_g (Σ_{i in g} (x_i - mean))² / n² for G units and n values, as for a cluster sample

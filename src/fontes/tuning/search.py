@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import MissingExtraError, ParameterError, Qrels, Run, Stage, Topics
+from ..core.arrays import Bools, Float64s, Int64s
 from ..core.part import Part, walk
 from ..core.precision import fix_precision, precisions_of
 from ..core.work import cluster, work
@@ -24,7 +24,6 @@ from .folds import Groups, folds_of, units_of
 from .result import Trial, Tuning, cross_validated
 from .space import Axis, Maker, Setting, Space, Tunable, axes_of, grid_of, maker_of
 
-Floats = NDArray[np.float64]
 Study = Callable[["Scoring"], list[int]]
 
 
@@ -36,7 +35,7 @@ class Scoring:
     ) -> None:
         self.trials: list[Trial] = []
         self._numbers: dict[str, int] = {}
-        self._computed: dict[str, Floats] = {}
+        self._computed: dict[str, Float64s] = {}
         self._maker, self._memory, self._qrels, self._measure = maker, RunMemory(topics), qrels, measure
         self._precisions = precisions or {}
 
@@ -49,17 +48,17 @@ class Scoring:
             self.trials.append(Trial(dict(setting), values))
         return self._numbers[key]
 
-    def record(self, setting: Setting, values: Floats) -> None:
+    def record(self, setting: Setting, values: Float64s) -> None:
         """Record the values of a setting that another process computed."""
         self._computed[_key(setting)] = values
 
-    def values(self, stage: Any) -> Floats:
+    def values(self, stage: Any) -> Float64s:
         """Return the measure of each topic under a stage."""
         if self._precisions:
             stage = fix_precision(stage, self._precisions)
         return self._memory.evaluated(stage, self._qrels, self._measure).array(self._measure)
 
-    def best(self, pool: Iterable[int], topics: NDArray[np.bool_]) -> Trial:
+    def best(self, pool: Iterable[int], topics: Bools) -> Trial:
         """Return the trial of the pool with the greatest mean over these topics: of equals the default, then the first."""
         trials, default = (self.trials[i] for i in sorted(set(pool))), self._maker.default
         return max(trials, key=lambda trial: (float(trial.values[topics].mean()), trial.params == default))
@@ -102,11 +101,11 @@ class ScoringActors:
         return results
 
 
-def _score_setting(scoring: Scoring, setting: Setting) -> Floats:
+def _score_setting(scoring: Scoring, setting: Setting) -> Float64s:
     return scoring.trials[scoring.number(setting)].values
 
 
-def _run_study(scoring: Scoring, study: Study) -> list[tuple[Setting, Floats]]:
+def _run_study(scoring: Scoring, study: Study) -> list[tuple[Setting, Float64s]]:
     numbers = study(scoring)
     return [(scoring.trials[number].params, scoring.trials[number].values) for number in numbers]
 
@@ -270,7 +269,7 @@ def _score_pools(
     axes: dict[str, Axis],
     trial_count: int,
     scoring: Scoring,
-    topic_folds: NDArray[np.int64],
+    topic_folds: Int64s,
     seed: int,
     actors: ScoringActors | None,
 ) -> list[list[int]]:
@@ -299,7 +298,7 @@ def _draw_setting(axes: dict[str, Axis], rng: np.random.Generator) -> Setting:
     return {name: axis.draw(rng) for name, axis in axes.items()}
 
 
-def _study(axes: dict[str, Axis], trials: int, topics: NDArray[np.bool_], seed: tuple[int, int], scoring: Scoring) -> list[int]:
+def _study(axes: dict[str, Axis], trials: int, topics: Bools, seed: tuple[int, int], scoring: Scoring) -> list[int]:
     """Return the numbers of the trials of one study, which sees only the values of these topics."""
     try:
         import optuna

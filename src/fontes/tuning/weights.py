@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import ParameterError, Qrels, Run
-from ..core.pairs import Floats, Ints, Pairs
+from ..core.arrays import Bools, Float64s, Int64s
+from ..core.pairs import Pairs
 from ..core.run import order_keys
 from ..fusion.fusing import WEIGHTED, FusionMethod, weighted
 from ..measures.evaluation import check_agreement, judgments_of
@@ -159,7 +159,7 @@ class _WeightGrid:
         self.method, self.measure, self.steps = method, measure, steps
         self.qrels = qrels
         self.judgments = _Judgments.of(self.pairs, qrels)
-        self._values: dict[Steps, Floats] = {}
+        self._values: dict[Steps, Float64s] = {}
         systems = len(runs)
         self.exhaustive = math.comb(systems - 1 + steps, systems - 1) <= MAX_GRID
         self._grid = list(_grid(systems, steps)) if self.exhaustive else []
@@ -168,7 +168,7 @@ class _WeightGrid:
         """Return the weights of a point, which sum to 1."""
         return tuple(part / self.steps for part in point)
 
-    def values(self, point: Steps) -> Floats:
+    def values(self, point: Steps) -> Float64s:
         """Return the measure of each judged topic, float64, in the order of the qrels."""
         if point not in self._values:
             scores = weighted(self.columns, self.weights(point), self.times)
@@ -176,11 +176,11 @@ class _WeightGrid:
             self._values[point] = np.asarray(self.measure.score(ranks), dtype=np.float64)
         return self._values[point]
 
-    def mean(self, point: Steps, topics: NDArray[np.bool_]) -> float:
+    def mean(self, point: Steps, topics: Bools) -> float:
         """Return the mean over some of the judged topics, or the sum for a count."""
         return total_of(self.measure, self.values(point)[topics])
 
-    def search(self, topics: NDArray[np.bool_]) -> Steps:
+    def search(self, topics: Bools) -> Steps:
         """Return the best point for these topics: of the whole grid, or by hill climbing in a large one."""
         if self.exhaustive:
             return self._best(self._grid, topics)
@@ -189,14 +189,14 @@ class _WeightGrid:
         even = tuple((self.steps * (i + 1)) // systems - (self.steps * i) // systems for i in range(systems))
         return self._best([self._climb(start, topics) for start in (even, *alone)], topics)
 
-    def _climb(self, point: Steps, topics: NDArray[np.bool_]) -> Steps:
+    def _climb(self, point: Steps, topics: Bools) -> Steps:
         while True:
             better = self._best([point, *_moves(point)], topics)
             if self.mean(better, topics) <= self.mean(point, topics):
                 return point
             point = better
 
-    def _best(self, points: Sequence[Steps], topics: NDArray[np.bool_]) -> Steps:
+    def _best(self, points: Sequence[Steps], topics: Bools) -> Steps:
         # Of equally good weights those of the fewest runs, then the most even ones, then the greatest of the first runs.
         # Rounded, since means of the same values in another order differ in their last bits.
         return max(points, key=lambda p: (round(self.mean(p, topics), 12), p.count(0), -sum(x * x for x in p), p))
@@ -232,15 +232,15 @@ class _Judgments:
     """
 
     qrels: Qrels
-    row: Ints
-    pair: Ints
-    first: Ints
-    size: Ints
-    rivals: Ints | None
-    topic: Ints
-    grade: Ints
-    starts: Ints
-    retrieved: Ints
+    row: Int64s
+    pair: Int64s
+    first: Int64s
+    size: Int64s
+    rivals: Int64s | None
+    topic: Int64s
+    grade: Int64s
+    starts: Int64s
+    retrieved: Int64s
 
     @classmethod
     def of(cls, pairs: Pairs, qrels: Qrels) -> _Judgments:
@@ -259,7 +259,7 @@ class _Judgments:
             rivals = np.arange(size.sum()) + np.repeat(first - (np.cumsum(size) - size), size)
         return cls(qrels, row, pair, first, size, rivals, topic, grade, starts, ordered.retrieved)
 
-    def ranks(self, pairs: Pairs, scores: Floats) -> Ranks:
+    def ranks(self, pairs: Pairs, scores: Float64s) -> Ranks:
         rounded = scores.astype(np.float32)
         rank = np.full(len(self.topic), NOT_RETRIEVED, dtype=np.int64)
         if self.rivals is None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.arrays import Float64s, Int64s, Ints
 from ...core.checks import check_whole
 from ...core.dates import FIRST, LAST, date_text
 from ...core.errors import ParameterError
@@ -28,9 +29,7 @@ DAY = 86_400_000_000  # microseconds
 STEPS = [("D", 1), ("M", 1), ("M", 3), *(("Y", digit * 10**power) for power in range(5) for digit in (1, 2, 5))]
 
 
-def facets_of(
-    state: Columned, docs: NDArray[np.integer], columns: Sequence[str], bins: int | None = None
-) -> dict[str, dict[Any, int]]:
+def facets_of(state: Columned, docs: Ints, columns: Sequence[str], bins: int | None = None) -> dict[str, dict[Any, int]]:
     """Count documents by their values.
 
     Args:
@@ -132,14 +131,14 @@ def _histogram(
     return _floats(values, bins) if kind == "float" else _integers(values.astype(np.int64), bins)
 
 
-def _integers(values: NDArray[np.int64], bins: int) -> dict[tuple[int, int], int]:
+def _integers(values: Int64s, bins: int) -> dict[tuple[int, int], int]:
     low, high = int(values.min()), int(values.max())
     step = next(step for step in _round_numbers(0) if high // step - low // step < bins)
     counts = _counted(values // step)
     return {(number * step, (number + 1) * step - 1): frequency for number, frequency in counts}
 
 
-def _floats(values: NDArray[np.float64], bins: int) -> dict[tuple[float, float], int]:
+def _floats(values: Float64s, bins: int) -> dict[tuple[float, float], int]:
     low, high = float(values.min()), float(values.max())
     if low == high or bins == 1 or not math.isfinite(high - low):
         return {(low, high): len(values)}
@@ -155,7 +154,7 @@ def _floats(values: NDArray[np.float64], bins: int) -> dict[tuple[float, float],
     }
 
 
-def _dates(values: NDArray[np.int64], bins: int) -> dict[tuple[str, str], int]:
+def _dates(values: Int64s, bins: int) -> dict[tuple[str, str], int]:
     times = bool(np.any(values % DAY))
     moments = values.astype("M8[us]")
     ends = np.array([values.min(), values.max()]).astype("M8[us]")
@@ -174,12 +173,12 @@ def _dates(values: NDArray[np.int64], bins: int) -> dict[tuple[str, str], int]:
     }
 
 
-def _since(moments: NDArray[np.datetime64], unit: str) -> NDArray[np.int64]:
+def _since(moments: NDArray[np.datetime64], unit: str) -> Int64s:
     """Days or months since 1970, or years of the calendar."""
     return moments.astype(f"M8[{unit}]").astype(np.int64) + (1970 if unit == "Y" else 0)
 
 
-def _counted(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:
+def _counted(numbers: Int64s) -> list[tuple[int, int]]:
     """Count each number from the minimum to the maximum."""
     low = int(numbers.min())
     return list(enumerate(np.bincount(numbers - low).tolist(), low))

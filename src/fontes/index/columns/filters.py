@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...core.arrays import Int32s, UInt64s
 from ...core.values import Explanation
 from ...core.where import FilterCondition, Mask, condition
 from ...storage.arrays import fixed
@@ -49,12 +49,12 @@ class Filter:
     mask: Mask
 
     @cached_property
-    def docs(self) -> NDArray[np.int32]:
+    def docs(self) -> Int32s:
         """int32, ordinals of the documents that pass, ascending."""
         return fixed(np.flatnonzero(self.mask).astype(np.int32))
 
     @cached_property
-    def words(self) -> NDArray[np.uint64]:
+    def words(self) -> UInt64s:
         """uint64, (documents / 64, rounded up): a bit for each document, the lowest first; 1 for those that pass."""
         words = np.zeros(-(-len(self.mask) // 64), dtype=np.uint64)
         words.view(np.uint8)[: -(-len(self.mask) // 8)] = np.packbits(self.mask, bitorder="little")

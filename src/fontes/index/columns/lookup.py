@@ -7,8 +7,8 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...core.arrays import Int64s, Ints
 from ...core.dates import forms_of, units_of
 from ...core.errors import ParameterError
 from ...core.hints import nearest
@@ -56,7 +56,7 @@ def _direction(column: str, columns: Collection[str]) -> str:
     return f"did you mean '{directed['name']}'{', with descending' if descends else ''}?"
 
 
-def column_values(state: Columned, column: str, docs: NDArray[np.integer]) -> Values:
+def column_values(state: Columned, column: str, docs: Ints) -> Values:
     """Return the values in a column of the documents with these ordinals, in any order."""
     kind = state.schema.types[column]
     parts, indices = [], []
@@ -91,7 +91,7 @@ def date_forms(state: Columned) -> dict[str, list[str]]:
     return forms
 
 
-def _spread(count: int) -> NDArray[np.int64]:
+def _spread(count: int) -> Int64s:
     """Return some of the numbers below `count`, from the first to the last."""
     return np.unique(np.linspace(0, count - 1, min(SAMPLE, count), dtype=np.int64))
 

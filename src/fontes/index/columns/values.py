@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.arrays import Bools, Ints
 from ...core.dates import FIRST, LAST, date_text
 from ...core.errors import IndexFormatError
 from ...core.strings import Strings, offsets_of
@@ -51,7 +52,7 @@ class Values:
         return len(self.values) if self.starts is None else len(self.starts) - 1
 
     @property
-    def present(self) -> NDArray[np.bool_]:
+    def present(self) -> Bools:
         """Whether each document has a value."""
         if self.starts is not None:
             return np.diff(self.starts.astype(np.int64)) > 0
@@ -59,7 +60,7 @@ class Values:
             return ~np.isnan(self.values)
         return np.asarray(self.values != (np.iinfo(self.values.dtype).min if self.kind in ("integer", "date") else 0))
 
-    def of(self, indices: NDArray[np.integer]) -> Values:
+    def of(self, indices: Ints) -> Values:
         """Return the values of these documents."""
         if self.starts is None:
             return Values(self.kind, self.values[indices], self.table)
@@ -149,7 +150,7 @@ def absent(kind: str, documents: int) -> Values:
     return Values(kind, np.full(documents, empty.get(kind, 0), dtype), Strings.of([]) if kind == "keyword" else None)
 
 
-def _narrow(values: Array, present: NDArray[np.bool_]) -> Array:
+def _narrow(values: Array, present: Bools) -> Array:
     """Convert whole numbers to the smallest type that holds them; its minimum stands for missing ones."""
     low, high = int(values[present].min(initial=0)), int(values[present].max(initial=0))
     dtype = next(d for d in (np.int8, np.int16, np.int32, np.int64) if np.iinfo(d).min < low and high <= np.iinfo(d).max)
@@ -225,7 +226,7 @@ class SegmentColumns:
         passing = np.asarray(SIGNS[sign](stored.values, bound))
         return passing & stored.present if SIGNS[sign](np.iinfo(stored.values.dtype).min, bound) else passing
 
-    def counts(self, column: str, docs: NDArray[np.integer]) -> dict[Any, int]:
+    def counts(self, column: str, docs: Ints) -> dict[Any, int]:
         """Count the documents with each value among `docs`, ordinals in the segment."""
         if column not in self.types:
             return {}

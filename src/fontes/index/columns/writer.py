@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.arrays import Int64s, Numbers
 from ...core.dates import date_of
 from ...core.errors import IndexFormatError
 from ...core.strings import Strings, concatenated, encodable, offsets_of, utf8
@@ -90,9 +91,9 @@ class _ColumnBuffer:
     def __init__(self, name: str, kind: str = "", *, fixed: bool = False, lenient: bool = False, form: str = "") -> None:
         self.name, self.kind, self._fixed, self._lenient, self._form = name, kind, fixed, lenient, form
         self._cell_kind = ""
-        self._docs: list[NDArray[np.int64]] = []
+        self._docs: list[Int64s] = []
         self._pieces: list[NDArray[np.generic]] = []
-        self._sizes: list[NDArray[np.int64]] = []  # sizes of lists
+        self._sizes: list[Int64s] = []  # sizes of lists
         self._table: dict[str, int] = {}
         self._cells = True  # whether all values are cells of tables
 
@@ -155,7 +156,7 @@ class _ColumnBuffer:
                 return Values("date", _filled(documents, MISSING, docs, np.array(dates, dtype=np.int64)[pieces]))
         return self._keywords(documents, docs, pieces)
 
-    def _keywords(self, documents: int, docs: NDArray[np.int64], pieces: NDArray[np.int64]) -> Values:
+    def _keywords(self, documents: int, docs: Int64s, pieces: Int64s) -> Values:
         table, rank = _sorted(self._table)
         codes = rank[pieces] + 1
         if self.kind == "keyword":
@@ -191,13 +192,13 @@ def _kind(cls: type) -> str:
     return next((kind for base, kind in KINDS.items() if issubclass(cls, base)), "mixed")
 
 
-def _filled(documents: int, missing: float, docs: NDArray[np.int64], values: NDArray[np.number]) -> NDArray[np.number]:
+def _filled(documents: int, missing: float, docs: Int64s, values: Numbers) -> Numbers:
     filled = np.full(documents, missing, dtype=values.dtype)
     filled[docs] = values
     return filled
 
 
-def _sorted(table: dict[str, int]) -> tuple[Strings, NDArray[np.int64]]:
+def _sorted(table: dict[str, int]) -> tuple[Strings, Int64s]:
     """Return the distinct strings in ascending order, and the position among them of each string of `table`."""
     encoded = list(map(utf8, table))  # two may be equal, as lone surrogates are replaced
     rank = {text: number for number, text in enumerate(sorted(set(encoded)))}
@@ -205,9 +206,7 @@ def _sorted(table: dict[str, int]) -> tuple[Strings, NDArray[np.int64]]:
     return strings, np.fromiter((rank[text] for text in encoded), np.int64, len(encoded))
 
 
-def _lists(
-    documents: int, docs: NDArray[np.int64], sizes: NDArray[np.int64], codes: NDArray[np.int64], table: Strings
-) -> Values:
+def _lists(documents: int, docs: Int64s, sizes: Int64s, codes: Int64s, table: Strings) -> Values:
     width = len(table) + 1
     pairs = np.unique(np.repeat(docs, sizes) * width + codes)
     starts = offsets_of(np.bincount(pairs // width, minlength=documents))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from ...core.arrays import Float32s, Int64s, UInt32s
 from ...core.errors import IndexFormatError, InputError, ParameterError
 from ...core.strings import offsets_of
 from ...core.values import Doc
@@ -43,7 +44,7 @@ MAX_NORM = 1e15  # maximum length of a vector, so that inner products stay withi
 HEADER = 128  # bytes before the values of a .npy file, with space for any shape
 DRAFT_FILES = ("norms", "scales", "counts", *JOURNAL)  # files of a draft that a complete encoding does not need
 
-VectorsOfDocuments = tuple[NDArray[np.float32], NDArray[np.int64]]
+VectorsOfDocuments = tuple[Float32s, Int64s]
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,7 @@ def _decoder(source: Embeddings) -> Callable[[int, int], VectorsOfDocuments]:
     return vectors
 
 
-def _pieces(share: SegmentEmbeddings, size: int) -> Iterator[slice | NDArray[np.int64]]:
+def _pieces(share: SegmentEmbeddings, size: int) -> Iterator[slice | Int64s]:
     """Yield the rows of the living documents, `size` at a time."""
     for first in range(0, len(share), size):
         rows = slice(first, min(first + size, len(share)))
@@ -246,8 +247,8 @@ def write_header(file: IO[bytes], dtype: str, shape: tuple[int, int]) -> None:
 
 
 def quantized(
-    vectors: NDArray[np.float32], bounds: NDArray[np.int64], job: SegmentEncodingJob, first: int, last: int
-) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.float32], NDArray[np.uint32]]:
+    vectors: Float32s, bounds: Int64s, job: SegmentEncodingJob, first: int, last: int
+) -> tuple[NDArray[Any], Float32s, Float32s, UInt32s]:
     """Quantize the vectors of the documents from `first` up to `last` for storage.
 
     int8 stores round(127 x / m) for a vector x with the greatest magnitude m, and m / 127 as its scale; for codes see `rabitq`.

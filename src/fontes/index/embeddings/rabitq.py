@@ -12,16 +12,12 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...core.arrays import Bytes, Float32s, Float64s, Floats, Int8s, Int64s
 from ...core.errors import ParameterError
 from ...storage.compiled import inner, kernel
-
-if TYPE_CHECKING:
-    from ...core.arrays import Bytes, Float32s, Float64s, Int8s, Int64s
 
 BITS = {"rabitq4": 4, "rabitq2": 2, "rabitq1": 1}
 MULTIPLE = 64  # the number of dimensions of rotated vectors is a multiple of this
@@ -44,14 +40,14 @@ def check_dim(dtype: str, dim: int, encoder: str) -> None:
 
 
 @lru_cache(8)
-def signs_of(size: int) -> NDArray[np.float64]:
+def signs_of(size: int) -> Float64s:
     """Return the random signs of each round, float64 (4, size), from the bits of SHAKE-256 of the size."""
     raw = hashlib.shake_256(f"fontes rabitq {size}".encode()).digest(ROUNDS * size // 8)
-    bits: NDArray[np.uint8] = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little").reshape(ROUNDS, size)
+    bits: Bytes = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little").reshape(ROUNDS, size)
     return np.asarray(1.0 - 2.0 * bits, dtype=np.float64)
 
 
-def rotated(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+def rotated(vectors: Floats) -> Float64s:
     """Rotate vectors, padded with zeros: float64 (rows, dim) to (rows, padded(dim))."""
     size = padded(vectors.shape[1])
     out = np.zeros((len(vectors), size), dtype=np.float64)
@@ -60,14 +56,14 @@ def rotated(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     return out
 
 
-def rotated_back(vectors: NDArray[np.floating], dim: int) -> NDArray[np.float32]:
+def rotated_back(vectors: Floats, dim: int) -> Float32s:
     """Undo `rotated`: (rows, padded(dim)) to float32 (rows, dim)."""
     out = vectors.astype(np.float64)
     _rotate(out, signs_of(out.shape[1]), True)
     return out[:, :dim].astype(np.float32)
 
 
-def encoded(vectors: NDArray[np.float32], bits: int) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.float64]]:
+def encoded(vectors: Float32s, bits: int) -> tuple[Bytes, Float32s, Float64s]:
     """Encode finite vectors.
 
     Args:
@@ -84,7 +80,7 @@ def encoded(vectors: NDArray[np.float32], bits: int) -> tuple[NDArray[np.uint8],
     return codes, factors, lengths
 
 
-def unpacked(codes: NDArray[np.uint8], bits: int) -> NDArray[np.int8]:
+def unpacked(codes: Bytes, bits: int) -> Int8s:
     """Return the grid vectors of packed codes: int8 (rows, dimensions), odd numbers from 1 - 2ᵇ to 2ᵇ - 1."""
     out = np.empty((len(codes), codes.shape[1] * 8 // bits), dtype=np.int8)
     _unpack(codes, bits, out)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.arrays import Bools, Float32s, Float64s, Indices, Int64s, Ints
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.strings import offsets_of
 from ...storage.arrays import fixed
@@ -76,11 +77,9 @@ class Embeddings:
         arrays, self.dim = artifact.arrays, artifact.fact("dim", int)
         self.vectors = fixed(arrays.array("vectors", DTYPES[self.dtype], None, width_of(self.dtype, self.dim)))
         rows = len(self.vectors)
-        self.norms: NDArray[np.float32] = fixed(arrays.array("norms", "<f4", rows))
-        self.scales: NDArray[np.float32] = fixed(
-            arrays.array("scales", "<f4", rows) if self.dtype in SCALED else np.zeros(0, np.float32)
-        )
-        self.bounds: NDArray[np.int64] = fixed(
+        self.norms: Float32s = fixed(arrays.array("norms", "<f4", rows))
+        self.scales: Float32s = fixed(arrays.array("scales", "<f4", rows) if self.dtype in SCALED else np.zeros(0, np.float32))
+        self.bounds: Int64s = fixed(
             arrays.bounds("bounds", rows, self.documents, "<i8") if "bounds" in artifact else np.zeros(0, np.int64)
         )
         if self.single and rows != self.documents:
@@ -90,7 +89,7 @@ class Embeddings:
         return len(self.vectors)
 
     @cached_property
-    def zeros(self) -> NDArray[np.intp]:
+    def zeros(self) -> Indices:
         """Rows of zeros."""
         return np.flatnonzero(self.norms == 0)
 
@@ -103,11 +102,11 @@ class Embeddings:
         """First row of the documents from `first` to `last`, and the one after their last."""
         return (first, last) if self.single else (int(self.bounds[first]), int(self.bounds[last]))
 
-    def numbers(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
+    def numbers(self, rows: slice | Ints) -> NDArray[Any]:
         """Return these rows without their scales; RaBitQ codes as int8, rotated."""
         return rabitq.unpacked(self.vectors[rows], self.bits) if self.bits else self.vectors[rows]
 
-    def decoded(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
+    def decoded(self, rows: slice | Ints) -> Float32s:
         """These rows as float32."""
         if self.bits:
             return rabitq.rotated_back(self.numbers(rows) * self.scales[rows, None].astype(np.float64), self.dim)
@@ -155,7 +154,7 @@ class Embeddings:
         return {**facts_of(self.meta, FACTS), "vectors": len(self), "bytes": self._artifact.bytes}
 
 
-def norms_above(lengths: NDArray[np.float64]) -> NDArray[np.float32]:
+def norms_above(lengths: Float64s) -> Float32s:
     """Lengths rounded up to float32; 0 stays 0."""
     above = np.nextafter(lengths.astype(np.float32), np.float32(np.inf), dtype=np.float32)
     return np.where(lengths > 0, above, np.float32(0))
@@ -198,14 +197,14 @@ class SegmentEmbeddings:
             raise self.embeddings.damaged(f"of {self.embeddings.documents:,} documents, not {self.leaf.segment.documents:,}")
 
     @cached_property
-    def rows(self) -> NDArray[np.int64] | None:
+    def rows(self) -> Int64s | None:
         """Rows of the living documents, ascending; None if these are all rows."""
         if self.leaf.dead is None:
             return None
         return self.leaf.live if self.embeddings.single else rows_of(self.embeddings.bounds, self.leaf.live)[0]
 
     @property
-    def chosen(self) -> slice | NDArray[np.int64]:
+    def chosen(self) -> slice | Int64s:
         """Index that selects the rows of the living documents from an array."""
         return slice(None) if self.rows is None else self.rows
 
@@ -219,7 +218,7 @@ class SegmentEmbeddings:
         return SegmentEmbeddings(self.leaf, cut)
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Int64s:
         """Number of vectors of each living document."""
         if self.embeddings.single:
             return np.ones(self.leaf.documents, dtype=np.int64)
@@ -279,7 +278,7 @@ class JoinedEmbeddings:
         return not len(self.bounds)
 
     @cached_property
-    def bounds(self) -> NDArray[np.int64]:
+    def bounds(self) -> Int64s:
         """Document i has the rows bounds[i]:bounds[i + 1]; empty if each document has one row."""
         if self.whole is not None:
             return self.whole.bounds
@@ -289,7 +288,7 @@ class JoinedEmbeddings:
         return np.zeros(0, dtype=np.int64) if np.all(counts == 1) else offsets_of(counts)
 
     @cached_property
-    def norms(self) -> NDArray[np.float32]:
+    def norms(self) -> Float32s:
         """Length of each row, rounded up; 0 for a vector of zeros."""
         if self.whole is not None:
             return self.whole.norms
@@ -315,11 +314,11 @@ class JoinedEmbeddings:
         """First row of the documents from `first` to `last`, and the one after their last."""
         return (first, last) if self.single else (int(self.bounds[first]), int(self.bounds[last]))
 
-    def rows_that_pass(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def rows_that_pass(self, mask: Bools) -> Bools:
         """bool, (rows,): whether the document of each row passes; `mask` is bool, (documents,)."""
         return mask if self.single else np.repeat(mask, np.diff(self.bounds))
 
-    def decoded(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
+    def decoded(self, rows: slice | Ints) -> Float32s:
         """These rows as float32."""
         if self.whole is not None:
             return self.whole.decoded(rows)
@@ -334,11 +333,11 @@ class JoinedEmbeddings:
             first += len(share)
         return vectors
 
-    def coordinates(self, queries: NDArray[np.float32]) -> NDArray[np.float32]:
+    def coordinates(self, queries: Float32s) -> Float32s:
         """Return queries, (queries, dim), in the coordinates of the stored vectors: rotated for RaBitQ codes."""
         return rabitq.rotated(queries).astype(np.float32) if self.dtype in BITS else queries
 
-    def split(self, docs: NDArray[np.integer]) -> Iterator[tuple[SegmentEmbeddings, slice | NDArray[np.intp], NDArray[Any]]]:
+    def split(self, docs: Ints) -> Iterator[tuple[SegmentEmbeddings, slice | Indices, NDArray[Any]]]:
         """Yield for each segment with any of these documents its share, their indices in `docs`, their positions in it."""
         if self.whole is not None:
             yield self.shares[0], slice(None), docs
@@ -382,7 +381,7 @@ class JoinedEmbeddings:
         return hash_json([[share.embeddings.meta["digest"], share.leaf.state] for share in self.shares])
 
 
-def rows_of(bounds: NDArray[np.int64], docs: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def rows_of(bounds: Int64s, docs: Ints) -> tuple[Int64s, Int64s]:
     """Return the concatenated rows of these documents, and the offset of each document's first row among them.
 
     Document i has the rows bounds[i]:bounds[i + 1].

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.arrays import Float32s, Int32s, Int64s
 from ...core.errors import IndexFormatError, InputError, ParameterError
 from ...core.strings import Strings, offsets_of
 from ...storage.artifact import Artifact, ArtifactKind, commit, facts_of, seal, settings
@@ -47,9 +48,9 @@ class TermVectors(Sequence[Mapping[str, float]]):
     """
 
     vocabulary: Sequence[str]
-    bounds: NDArray[np.int64]
-    terms: NDArray[np.int32]
-    weights: NDArray[np.float32]
+    bounds: Int64s
+    terms: Int32s
+    weights: Float32s
 
     def __len__(self) -> int:
         return len(self.bounds) - 1

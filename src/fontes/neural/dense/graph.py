@@ -65,7 +65,7 @@ class WalkLimits:
 
 
 class Walk(NamedTuple):
-    """What compiled searches of a graph read beside their queries.
+    """Arrays and limits that compiled searches of a graph read beside their queries.
 
     Attributes:
         graph: Addresses of the arrays of the graph.

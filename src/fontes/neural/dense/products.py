@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...core.arrays import Float32s, Float64s, Int32s, Int64s
+from ...core.arrays import Float32s, Float64s, Int32s, Int64s, Numbers
 from ...index.embeddings.vectors import Embeddings
 from ...storage.compiled import compiled
 from ..llvm import CACHE_LINE, cgutils, function_of, instruction, intrinsic, ir, pointer_at, prefetch, types
@@ -32,7 +31,7 @@ def decoded(embeddings: Embeddings, first: int, last: int) -> Float32s:
     return out
 
 
-def without_float16(vectors: NDArray[np.number]) -> NDArray[np.number]:
+def without_float16(vectors: Numbers) -> Numbers:
     """Vectors for compiled code, which does not support float16: float16 is viewed as uint16."""
     return vectors.view(np.uint16) if vectors.dtype == np.float16 else vectors
 
@@ -96,7 +95,7 @@ _partial_sums: Any = intrinsic(_sums)
 
 
 @compiled(fastmath={"reassoc", "contract"})
-def multiply(queries: Float32s, vectors: NDArray[np.number], scales: Float32s, out: Float32s) -> None:
+def multiply(queries: Float32s, vectors: Numbers, scales: Float32s, out: Float32s) -> None:
     """Write the float32 products of a few queries with all vectors to `out`."""
     step = len(vectors) // STREAMS  # references of rows as arrays of their own would be counted, which takes as long
     for query in range(len(queries)):
@@ -120,7 +119,7 @@ def multiply(queries: Float32s, vectors: NDArray[np.number], scales: Float32s, o
 
 
 @compiled()
-def _decode(vectors: NDArray[np.number], scales: Float32s, out: Float32s) -> None:
+def _decode(vectors: Numbers, scales: Float32s, out: Float32s) -> None:
     for row in range(len(vectors)):
         for i in range(vectors.shape[1]):
             out[row, i] = to_float32(vectors[row, i])
@@ -131,7 +130,7 @@ def _decode(vectors: NDArray[np.number], scales: Float32s, out: Float32s) -> Non
 
 @compiled()
 def scored(
-    query: Float64s, vectors: NDArray[np.number], scales: Float32s, norms: Float32s, bounds: Int64s, docs: Int32s, out: Float32s
+    query: Float64s, vectors: Numbers, scales: Float32s, norms: Float32s, bounds: Int64s, docs: Int32s, out: Float32s
 ) -> None:
     """Write the exact scores of documents of a segment to `out`: float64 sums, or -inf if all vectors are zeros."""
     sums = np.empty(PARTS, np.float64)
@@ -151,7 +150,7 @@ def scored(
 
 
 @compiled()
-def _dot(query: Float64s, vector: NDArray[np.number], sums: Float64s) -> np.float64:
+def _dot(query: Float64s, vector: Numbers, sums: Float64s) -> np.float64:
     """Inner product in eight partial sums, each of every eighth term, for which there is room in `sums`."""
     _partial_sums(query, vector, sums)
     a, b, c, d, e, f, g, h = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]

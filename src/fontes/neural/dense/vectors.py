@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...core.arrays import Bools, Float32s, Float64s, Int32s, Int64s, Ints, UInt32s
+from ...core.arrays import Bools, Float32s, Float64s, Int32s, Int64s, Ints, Numbers, UInt32s
 from ...core.strings import Strings
 from ...core.work import thread_count
 from ...index.embeddings.rabitq import BITS
@@ -57,7 +56,7 @@ class StoredVectors(NamedTuple):
         ranks: uint32 (documents,): the rank of each document's id in ascending order.
     """
 
-    vectors: NDArray[np.number]
+    vectors: Numbers
     scales: Float32s
     norms: Float32s
     bounds: Int64s

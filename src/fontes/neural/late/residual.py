@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...core.arrays import Bytes, Float32s, Int32s, Ints
+from ...core.arrays import Bytes, Float32s, Floats, Int32s, Ints
 from ...core.errors import ParameterError
 from ...storage.arrays import Arrays, write_array
 from ...storage.compiled import compiled
@@ -95,7 +94,7 @@ class Codec:
         )
 
 
-def fit_buckets(values: NDArray[np.floating], count: int) -> tuple[Float32s, Float32s]:
+def fit_buckets(values: Floats, count: int) -> tuple[Float32s, Float32s]:
     """Boundaries between `count` buckets, and the value of each bucket, with the least squared error of `values`.
 
     Lloyd's algorithm (IEEE Transactions on Information Theory, 1982), starting from buckets of equal size. ColBERTv2 uses
