@@ -38,7 +38,7 @@ from harness import data_option, machine, middle, table
 from fontes import Index, SentenceEncoder, read_corpus, read_topics
 from fontes.cluster import building, joined
 from fontes.core import Topics
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.index.embeddings import journal
 
 BATCHES = 1, 10, 100

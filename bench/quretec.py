@@ -19,7 +19,7 @@ from pathlib import Path
 from harness import data_option
 
 from fontes import QuReTeC, Topics, read_qrels, read_topics
-from fontes.core.progress import Progress, ProgressCallback
+from fontes.core.work import Progress, ProgressCallback
 from fontes.rewrite import TermScores, term_scores
 from fontes.rewrite.terms import Labels, words_of
 from fontes.train import TermSettings, train_terms

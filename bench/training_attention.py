@@ -27,8 +27,8 @@ from long_documents import bare, sentences
 from training import Collection, Results, collections, options
 
 import fontes as ft
-from fontes.core.progress import Progress
 from fontes.core.values import text_of
+from fontes.core.work import Progress
 from fontes.neural.encoders.reading import token_limit
 from fontes.neural.models.hub import quiet
 from fontes.train import BiEncoderSettings, Example, Examples, Passage, SearchValidation, train_bi_encoder

@@ -39,7 +39,7 @@ from long_documents import (
 from training import Results, options
 
 import fontes as ft
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.neural.models.hub import quiet
 from fontes.train import BiEncoderSettings, Example, Examples, Passage, train_bi_encoder
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from training import SHARES, Collection, Results, ceiling, collections, mean, mixed, options, room
 
 import fontes as ft
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.neural import Reranker
 from fontes.passages import Sentences, TextScorer
 from fontes.train import (

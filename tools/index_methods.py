@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fontes.core.builtin import STAGES
 from fontes.core.parameters import Parameter, parameters, summary
 from fontes.core.part import fields, stages
+from fontes.core.registry import STAGES
 from fontes.neural.encode import encode
 from fontes.neural.stored import encoder_of
 

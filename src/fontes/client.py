@@ -16,13 +16,12 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from .core.depth import at_most
 from .core.errors import FontesError, InputError, ParameterError, PipelineError
-from .core.progress import Progress, ProgressCallback
 from .core.run import Run
+from .core.searches import at_most
 from .core.stage import Stage, topic_of
 from .core.values import Doc, Explanation, Topic, Topics
-from .core.work import reporter
+from .core.work import Progress, ProgressCallback, reporter
 from .formats.records import json_line
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from .index.factory import stage_method
 from .suggest.suggestions import Suggesting
 
 if TYPE_CHECKING:
-    from .core.progress import ProgressCallback
     from .core.ranking import Ranking
+    from .core.work import ProgressCallback
     from .lexical.bm25 import BM25
     from .lexical.dependence import SequentialDependence
     from .lexical.feedback import RM3, CausalFeedback

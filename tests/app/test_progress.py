@@ -9,7 +9,7 @@ from rich.console import Console
 
 from fontes.app import progress as shown
 from fontes.app.flags import flags
-from fontes.core.progress import Progress, lines, silent
+from fontes.core.work import Progress, lines, silent
 
 
 def test_lines_come_where_work_begins_and_ends_and_every_ten_seconds_between() -> None:

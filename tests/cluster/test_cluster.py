@@ -17,8 +17,7 @@ from fontes.cluster import Actors, Cluster, joined, joining, map_unordered, map_
 from fontes.cluster.actors import in_order
 from fontes.cluster.joining import translated
 from fontes.core.errors import FontesError, InputError, MissingExtraError, ParameterError
-from fontes.core.progress import Progress
-from fontes.core.work import work
+from fontes.core.work import Progress, work
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 from support.one_by_one import one_by_one
 
 from fontes.core import InputError, ParameterError
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.index import Index
 from fontes.index.columns import joined_schema
 from fontes.index.columns.schema import MAX_COLUMNS, widest

@@ -13,7 +13,7 @@ from support.ray_parts import DyingEncoder, InTurn
 from support.small import blocks_of
 
 from fontes.core.errors import FontesError, InputError
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.index import Index
 
 

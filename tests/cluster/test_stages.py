@@ -16,7 +16,7 @@ from fontes.cluster import apply
 from fontes.cluster.actors import BASE, memory_of
 from fontes.core import Run, Topics
 from fontes.core.errors import FontesError, InputError
-from fontes.core.precision import fix_precision
+from fontes.core.part import fix_precision
 from fontes.core.work import work
 from fontes.experiments.systems import Searches
 from fontes.index import Index

@@ -1,4 +1,4 @@
-"""Checks of parameters, facts of the processor, and progress."""
+"""Checks of parameters, facts of the work, and progress."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fontes.core import Progress, processor
+from fontes.core import Progress, work
 from fontes.core.checks import as_number, check_whole
 
 
@@ -24,9 +24,9 @@ def test_an_id_is_a_number_if_it_is_the_decimal_form_of_one() -> None:
 
 def test_a_field_of_the_processor_is_read_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cpuinfo").write_text("Processor\t: first\nmodel name\t: A 9\nflags\t\t: fma avx2\nmodel name : other\n")
-    monkeypatch.setattr(processor, "Path", lambda path: tmp_path / Path(path).name)
-    assert (processor.cpuinfo("model name"), processor.cpuinfo("bogomips")) == ("A 9", "")
-    assert processor.processor_features() == {"fma", "avx2"}
+    monkeypatch.setattr(work, "Path", lambda path: tmp_path / Path(path).name)
+    assert (work.cpuinfo("model name"), work.cpuinfo("bogomips")) == ("A 9", "")
+    assert work.processor_features() == {"fma", "avx2"}
 
 
 def test_the_time_left_comes_from_the_units_of_this_run() -> None:

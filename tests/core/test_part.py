@@ -12,8 +12,8 @@ from fontes.core import ParameterError, Pipeline, Run, Stage, Topics
 from fontes.core.hints import nearest
 from fontes.core.parameters import parameters, signature, summary
 from fontes.core.part import Part, stages, walk
-from fontes.core.progress import Progress
 from fontes.core.registry import Registry
+from fontes.core.work import Progress
 
 SHELF = Shelf()
 TREE = Ask() >> Find(SHELF) % 5 >> Read(Model("m"))

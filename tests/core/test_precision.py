@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fontes.core import Stage, Topics
-from fontes.core.precision import fix_precision, precisions_of
+from fontes.core.part import fix_precision, precisions_of
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.each import each
 
-from fontes.core import processor
+from fontes.core import work
 
 
 def limited(monkeypatch: pytest.MonkeyPatch, root: Path, group: str, quotas: dict[str, str]) -> int:
@@ -17,10 +17,10 @@ def limited(monkeypatch: pytest.MonkeyPatch, root: Path, group: str, quotas: dic
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(content)
     (root / "groups").write_text(group)
-    monkeypatch.setattr(processor, "CGROUPS", root)
-    monkeypatch.setattr(processor, "GROUPS", root / "groups")
+    monkeypatch.setattr(work, "CGROUPS", root)
+    monkeypatch.setattr(work, "GROUPS", root / "groups")
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
-    return processor.processors()
+    return work.processors()
 
 
 @each(

@@ -16,9 +16,8 @@ import pytest
 
 import fontes
 from fontes.core import ParameterError, registry as module
-from fontes.core.builtin import PROVIDED, STAGES, at, provided
 from fontes.core.part import Part, stages
-from fontes.core.registry import Registry
+from fontes.core.registry import PROVIDED, STAGES, Registry, at, provided
 from fontes.formats.format import FORMATS, formats
 from fontes.index.component import COMPONENTS, components
 

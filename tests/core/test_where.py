@@ -10,8 +10,7 @@ from support.examples import up_to
 
 from fontes.core import ParameterError
 from fontes.core.dates import date_of, date_text
-from fontes.core.filter_correction import correct_filter
-from fontes.core.where import both, condition
+from fontes.core.where import both, condition, correct_filter
 
 TYPES = {
     "year": "integer",

@@ -13,9 +13,19 @@ from support.toys import Find, Shelf
 
 import fontes as ft
 from fontes.core import ParameterError, work as work_module
-from fontes.core.processor import processors
-from fontes.core.progress import Progress, silent
-from fontes.core.work import MEMORY, Resources, memory_size, reported_as, reporter, resources, thread_count, work
+from fontes.core.work import (
+    MEMORY,
+    Progress,
+    Resources,
+    memory_size,
+    processors,
+    reported_as,
+    reporter,
+    resources,
+    silent,
+    thread_count,
+    work,
+)
 from fontes.storage.threads import in_threads
 
 

@@ -13,8 +13,7 @@ from support.each import each
 from fontes import Index, Run, Stage, Topic, Topics, fuse
 from fontes.core.expression import part, pipeline
 from fontes.core.parameters import parameters as parameters_of
-from fontes.core.progress import Progress
-from fontes.core.work import reporter
+from fontes.core.work import Progress, reporter
 from fontes.fusion import Fusion
 from fontes.fusion.fusing import METHODS, FusionMethod
 

@@ -19,7 +19,7 @@ from support.small import frequent_reports
 from support.tiny_training import SETTINGS, base, examples, no_curves, one_thread
 
 from fontes.core import FontesError, InputError, ParameterError
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.neural import CrossEncoder
 from fontes.train import Training, train_cross_encoder
 

@@ -20,7 +20,7 @@ from support.processes import in_a_child
 from support.small import blocks_of, small_tiers
 
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.index import Index, draft
 from fontes.index.embeddings.vectors import Embeddings
 from fontes.neural.dense import vectors as dense_vectors

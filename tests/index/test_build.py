@@ -13,7 +13,7 @@ from support.small_collections import DOCS, files
 
 from fontes.core import Doc, FontesError, InputError
 from fontes.core.errors import InputWarning
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.formats import read_corpus
 from fontes.index import Index
 from fontes.text import Analyzer

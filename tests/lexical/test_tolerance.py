@@ -16,7 +16,7 @@ import fontes as ft
 from fontes.core import Topic
 from fontes.core.query import Group, Term
 from fontes.core.strings import Strings
-from fontes.core.tolerated import TOLERANCE
+from fontes.core.values import TOLERANCE
 from fontes.index.confusable import may_be_confused, most_frequent_completion
 from fontes.lexical import tolerance
 from fontes.suggest.edits import near

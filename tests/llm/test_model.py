@@ -15,7 +15,7 @@ import pytest
 from support.model_server import KEY, Answer
 
 import fontes as ft
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.llm import AnswerFile, Model, Request
 from fontes.llm.service import LlmService, variables
 

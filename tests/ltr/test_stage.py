@@ -13,7 +13,7 @@ from support.ranked import FEATURES, WORDS, candidates, judgments, topics
 from fontes.core import Explanation, Run, Topics
 from fontes.core.errors import IndexFormatError
 from fontes.core.expression import pipeline
-from fontes.core.narrowing import filtered
+from fontes.core.searches import filtered
 from fontes.experiments import Experiment
 from fontes.formats import read_run, write_qrels, write_topics
 from fontes.index import Index

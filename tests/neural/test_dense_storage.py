@@ -27,8 +27,8 @@ from support.processes import full_disk, in_a_child, kill, small_disk
 from support.small import blocks_of
 
 from fontes.core import FontesError, ParameterError
-from fontes.core.progress import Progress
 from fontes.core.values import Doc
+from fontes.core.work import Progress
 from fontes.index import Index
 
 # File system operations of an encoding, as Python's audit hooks name them; writing and syncing are counted besides.

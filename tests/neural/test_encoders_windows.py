@@ -14,9 +14,8 @@ from support.tiny_models import docs, tiny
 import fontes as ft
 from fontes import ChunkedEncoder, Doc, SentenceEncoder, TransformerEncoder
 from fontes.core import ParameterError
-from fontes.core.progress import Progress
 from fontes.core.values import text_of
-from fontes.core.work import reporter, work
+from fontes.core.work import Progress, reporter, work
 from fontes.neural.encoders.base import document_vectors, unit
 from fontes.neural.models import hub as models
 

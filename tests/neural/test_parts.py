@@ -20,7 +20,7 @@ from support.tiny_models import tiny
 import fontes as ft
 from fontes.core import ParameterError, expression
 from fontes.core.part import Part
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.neural.models import hub
 from fontes.neural.models.base import Pretrained, check_fields
 from fontes.neural.stored import encoder_from, settings_of

@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import fontes as ft
-from fontes.core.progress import Progress
-from fontes.core.work import reporter
+from fontes.core.work import Progress, reporter
 from fontes.neural.rerank.crossencoder import sigmoid
 from fontes.rerank import reranker
 

@@ -18,7 +18,7 @@ from support.processes import DONE, in_a_child, small_disk, stopped_before
 from support.small import small_chunks
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.index import Index
 from fontes.index.embeddings import weights
 from fontes.index.embeddings.weights import SCALE, TermVectors

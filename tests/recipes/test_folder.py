@@ -17,7 +17,7 @@ from support.processes import in_a_child
 from support.tiny_recipe import DOCS, PAGES, QRELS, TOPICS, Noted, Tiny, files
 
 import fontes as ft
-from fontes.core.progress import lines
+from fontes.core.work import lines
 from fontes.experiments import runner
 
 

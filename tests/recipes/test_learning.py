@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import fontes as ft
 from fontes.app import cli
 from fontes.core import Doc, InputError, Qrels, Run, Topics
-from fontes.core.progress import Progress, silent
+from fontes.core.work import Progress, silent
 from fontes.recipes import RecipeResult
 from fontes.recipes.learning import RecipeTraining, Side, without_twins
 from fontes.recipes.sides import merge_duplicates

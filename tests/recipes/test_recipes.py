@@ -13,8 +13,7 @@ from support.each import each
 from support.tiny_recipe import CALLS, DOCS, PAGES, QRELS, TOPICS, Tiny, files
 
 import fontes as ft
-from fontes.core.progress import Progress, lines
-from fontes.core.work import reporter
+from fontes.core.work import Progress, lines, reporter
 
 
 def test_a_run_writes_runs_a_report_and_what_was_published_beside(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from support.reordered import candidates
 
 from fontes.core import Run
 from fontes.core.expression import pipeline, tunable
-from fontes.core.narrowing import filtered
+from fontes.core.searches import filtered
 from fontes.index import Index
 
 

@@ -12,9 +12,8 @@ import pytest
 from support.hashed_encoder import vector_of
 from support.small import blocks_of
 
-from fontes.core.progress import Progress
 from fontes.core.values import Doc
-from fontes.core.work import reporter
+from fontes.core.work import Progress, reporter
 from fontes.index import Index
 
 COUNT = 60

@@ -12,7 +12,7 @@ from support.small import frequent_checkpoints
 
 import fontes as ft
 from fontes import Doc
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.train import Examples, LabelledPairs, dual_encoder
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from fontes.cluster import Cluster, building
-from fontes.core.progress import silent
-from fontes.core.work import work
+from fontes.core.work import silent, work
 
 
 def one_by_one(patch: pytest.MonkeyPatch, bytes_of_a_part: int, fan: int = 16) -> None:

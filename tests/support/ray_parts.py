@@ -16,9 +16,8 @@ from support.hashed_encoder import Hashed
 from fontes.cluster import segments
 from fontes.core import Run, Stage
 from fontes.core.errors import InputError
-from fontes.core.progress import Progress
 from fontes.core.values import Doc
-from fontes.core.work import reporter, resources, thread_count
+from fontes.core.work import Progress, reporter, resources, thread_count
 
 
 def square(number: int) -> int:

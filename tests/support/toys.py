@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 from fontes.core import Run, Stage, Topics
 from fontes.core.part import Part, stages
-from fontes.core.progress import Progress
-from fontes.core.work import reporter
+from fontes.core.work import Progress, reporter
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from support.tiny_models import weights
 
 import fontes as ft
 from fontes import ChunkedEncoder, Doc, SentenceEncoder
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.neural.encoders.trainable import trainable
 from fontes.train import (
     BiEncoderSettings,

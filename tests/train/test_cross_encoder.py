@@ -21,7 +21,7 @@ from support.tiny_cross_encoder import SIZES, save_cross_encoder
 from support.tiny_training import SETTINGS, WORDS, base, candidates, examples, no_curves, one_thread
 
 from fontes.core import InputError, MissingExtraError, ParameterError
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.measures import evaluate
 from fontes.neural import CrossEncoder
 from fontes.neural.models.hub import fingerprint

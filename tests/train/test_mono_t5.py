@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import fontes as ft
 from fontes.app import cli
 from fontes.core import InputError
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.measures import evaluate
 from fontes.train import Examples, MonoT5Settings, Validation, train_mono_t5
 

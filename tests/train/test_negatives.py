@@ -16,8 +16,7 @@ from support.each import each
 
 import fontes as ft
 from fontes.core import Doc, InputError, Qrels, Run, Stage, Topics
-from fontes.core.progress import Progress
-from fontes.core.work import reporter
+from fontes.core.work import Progress, reporter
 from fontes.neural.rerank import Reranker
 from fontes.train import Examples, Mined, mine_negatives
 from fontes.train.mining import PRESETS

@@ -18,7 +18,7 @@ import fontes as ft
 from fontes import CanardT5, Topic, Topics, Turn
 from fontes.app import cli
 from fontes.core import InputError
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.train import RewriterSettings, train_rewriter
 from fontes.train.rewriter import rewrite_pairs
 

@@ -19,7 +19,7 @@ from support.each import each
 from support.term_classifier import NOUNS, SETTINGS, TOPICS, asked, base, model, one_thread, trained
 
 from fontes.core import InputError, MissingExtraError, ParameterError, Topic, Topics, Turn
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.rewrite import QuReTeC, term_scores
 from fontes.train import TermSettings, Training, train_terms
 from fontes.train.terms import topic_split

@@ -124,8 +124,7 @@ def _groups(word: str, overview: bool) -> list[typer.Typer]:
     """The command `word`, or all commands if there is no such command."""
     if word in SUMMARIES:
         return [*_own(word)]
-    from ..core.builtin import at
-    from ..core.registry import installed
+    from ..core.registry import at, installed
 
     others = {point.name: point.value for point in installed(GROUP) if point.name not in SUMMARIES}
     groups = []

@@ -17,7 +17,7 @@ from ..core.answers import cited_answer
 from ..core.errors import FontesError, PipelineError
 from ..core.part import Part
 from ..core.query import terms_of
-from ..core.tolerated import added_terms, tolerated
+from ..core.values import added_terms, tolerated
 from ..formats.json_text import json_text
 from ..suggest import suggest
 from ..text import Snippet, snippet

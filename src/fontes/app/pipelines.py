@@ -8,12 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.builtin import provided
 from ..core.errors import ParameterError
 from ..core.hints import nearest
-from ..core.narrowing import filtered
-from ..core.part import stages, walk
-from ..core.precision import fix_precision
+from ..core.part import fix_precision, stages, walk
+from ..core.registry import provided
+from ..core.searches import filtered
 from ..core.work import cluster, work
 from ..index.factory import stage_method
 from .flags import LEXICAL, MODELS, ray_of

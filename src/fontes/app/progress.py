@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.progress import Progress, ProgressCallback, lines, silent
-from ..core.work import work
+from ..core.work import Progress, ProgressCallback, lines, silent, work
 from .flags import flags
 
 if TYPE_CHECKING:

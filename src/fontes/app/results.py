@@ -13,7 +13,7 @@ from ..core.answers import cited_answer
 from ..core.part import Part, uses_model, walk
 from ..core.ranking import MAX_COUNTED, SNIPPET, docs_of
 from ..core.stage import steps
-from ..core.tolerated import tolerated
+from ..core.values import tolerated
 from ..index.columns import filter_of
 from ..lexical import Lexical
 from ..text import Snippet

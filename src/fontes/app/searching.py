@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from ..core.narrowing import narrowed
+from ..core.searches import narrowed
 from .flags import ray_of
 from .pipelines import ends_lists, hint_query_language, in_query_language, open_index, retriever
 from .usage import refuse_exchanged

@@ -9,9 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ..core.columns import join_with_or
 from ..core.errors import InputError
 from ..core.hints import in_place_of, meant
+from ..core.tabular import join_with_or
 from ..index.files import MANIFEST
 from ..storage.remote import address_of
 from .flags import flags

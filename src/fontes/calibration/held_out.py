@@ -18,8 +18,8 @@ import numpy as np
 
 from ..core.arrays import Float32s, Float64s, Floats, Int32s, Int64s
 from ..core.errors import ParameterError
-from ..core.qrels import Qrels
 from ..core.run import Run
+from ..core.values import Qrels
 
 PROMISES = ("recall", "precision", "complete")
 """Kinds of promises of `cut`."""

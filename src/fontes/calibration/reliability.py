@@ -8,8 +8,8 @@ import numpy as np
 
 from ..core.arrays import Bools, Float64s
 from ..core.errors import InputError, ParameterError
-from ..core.qrels import Qrels
 from ..core.run import Run
+from ..core.values import Qrels
 
 
 @dataclass(frozen=True)

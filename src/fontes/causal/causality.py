@@ -14,8 +14,7 @@ import numpy as np
 from ..core.arrays import Bools, Float64s, Int64s
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress, ProgressCallback
-from ..core.work import reporter
+from ..core.work import Progress, ProgressCallback, reporter
 from ..formats.records import json_rows
 from ..neural.models.hub import library
 from ..storage.files import reading

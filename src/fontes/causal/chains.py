@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
-from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Topic, Topics
-from ..core.work import work
+from ..core.work import ProgressCallback, work
 from ..lexical import BM25
 from ..text import Analyzer
 from ..text.sentences import sentence_spans

@@ -20,10 +20,9 @@ from ..core.arrays import Float32s, Float64s
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError, PipelineError
 from ..core.parameters import tuned
-from ..core.progress import Progress
 from ..core.run import Run
 from ..core.values import Doc, Explanation, Topic
-from ..core.work import reporter, unreported
+from ..core.work import Progress, reporter, unreported
 from ..neural.encoders.base import Encoder, encoder_in, unit
 from ..neural.models.hub import load_once
 from ..rerank.reranker import Reranker

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import Progress, silent
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Topics
-from ..core.work import reporter, work
+from ..core.work import Progress, reporter, silent, work
 from ..rewrite.turns import original
 from .chains import MAX_DEPTH, MAX_EVENTS, Cause, ChainSearch
 from .dates import check_before, check_event_key, limit_of

@@ -14,11 +14,10 @@ import numpy as np
 from ..core.arrays import Bools, Float32s
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Topics
-from ..core.work import reporter
+from ..core.work import Progress, reporter
 from ..rewrite.turns import original
 from ..text import Analyzer
 from ..text.external import version_of

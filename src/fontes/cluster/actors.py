@@ -15,8 +15,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from ..core.errors import FontesError
 from ..core.part import Part, walk
-from ..core.progress import Progress
-from ..core.work import Resources, keep, reporter, resources
+from ..core.work import Progress, Resources, keep, reporter, resources
 from .answers import AnswerStore, answer_store
 from .joining import Cluster, joined_here, translated
 

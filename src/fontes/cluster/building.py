@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FontesError, InputError, ParameterError
-from ..core.progress import Progress
-from ..core.work import reporter, resources, thread_count, work
+from ..core.work import Progress, reporter, resources, thread_count, work
 from ..formats import read_corpus
 from ..formats.ciff import ciff_file
 from ..formats.corpus import Corpus

@@ -20,9 +20,8 @@ from ..core.answers import NAME, join_facts
 from ..core.arrays import Float32s, Int32s, Int64s
 from ..core.errors import FontesError, IndexFormatError
 from ..core.part import indexes_of, walk
-from ..core.progress import ProgressCallback
 from ..core.strings import Strings
-from ..core.work import resources, work
+from ..core.work import ProgressCallback, resources, work
 from ..index.files import shard_of, with_segments
 from ..index.state import State
 from ..storage.hashes import hash_json

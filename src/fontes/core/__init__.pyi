@@ -9,8 +9,6 @@ from .errors import (
 from .expression import pipeline as pipeline, tunable as tunable
 from .parameters import Parameter as Parameter, parameters as parameters
 from .part import Part as Part, stages as stages
-from .progress import Progress as Progress, ProgressCallback as ProgressCallback, show as show, silent as silent
-from .qrels import Qrels as Qrels
 from .ranking import Ranking as Ranking, order_keys as order_keys
 from .registry import Registry as Registry
 from .run import Run as Run
@@ -22,8 +20,15 @@ from .values import (
     Documents as Documents,
     Explanation as Explanation,
     Hit as Hit,
+    Qrels as Qrels,
     Topic as Topic,
     Topics as Topics,
     Turn as Turn,
 )
-from .work import reporter as reporter
+from .work import (
+    Progress as Progress,
+    ProgressCallback as ProgressCallback,
+    reporter as reporter,
+    show as show,
+    silent as silent,
+)

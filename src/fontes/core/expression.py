@@ -15,13 +15,12 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from .depth import check_depth
 from .errors import FontesError, ParameterError, PipelineError
-from .frozen import FrozenDict
 from .hints import IN_PIPELINES, compact, nearest
 from .parameters import Parameter, longer_name_hint, parameters
-from .part import Part, stages, state_of
+from .part import FrozenDict, Part, stages, state_of
 from .run import Run
+from .searches import check_depth
 from .stage import Stage
 from .where import MAX_DEPTH, MAX_INTEGER, PythonText
 

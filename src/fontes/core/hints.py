@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from .columns import join_with_or
+from .tabular import join_with_or
 
 OTHER_WORDS: Mapping[str, str] = {
     # parameters of searches

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING
 from functools import cached_property, lru_cache
 from numbers import Number
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from .builtin import STAGES
 from .errors import ParameterError, PipelineError
-from .frozen import FrozenDict
 from .hints import nearest
-from .registry import Registry
+from .registry import STAGES, Registry
 
 Names = Mapping[int, str]
 """The name of each index in a text, by the identity of its state."""
+V = TypeVar("V")
+P = TypeVar("P")
 
 
 class Part:
@@ -333,3 +333,57 @@ def _key(value: object) -> str | None:
         return None  # the index knows only the name of its analyzer's function
     fingerprint = getattr(value, "fingerprint", None)
     return f"{type(value).__qualname__} {fingerprint}" if isinstance(fingerprint, str) else None
+
+
+class FrozenDict(Mapping[str, V], Generic[V]):
+    """A mapping that does not change, so that what holds it can be hashed; equal to a dict with the same items.
+
+    Args:
+        items: The values by name.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, V]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, name: str) -> V:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+def fix_precision(part: P, precisions: Mapping[str, str] | None = None) -> P:
+    """Return the part with each model's "auto" precision replaced by the one used here; values that are no parts unchanged.
+
+    `precisions` is the result of `precisions_of`; by default that of this part.
+    """
+    if not isinstance(part, Part):
+        return part
+    used = precisions_of(part) if precisions is None else precisions
+
+    def in_precision(inner: Any) -> Part:
+        automatic = _is_auto(inner) and inner.fingerprint in used
+        return inner.with_(precision=used[inner.fingerprint]) if automatic else inner  # type: ignore[no-any-return]
+
+    return part.map(in_precision) if used else part  # type: ignore[return-value]
+
+
+def precisions_of(part: Part) -> dict[str, str]:
+    """Return the precision used here by each model with "auto", by fingerprint. Loads these models."""
+    models: Iterator[Any] = filter(_is_auto, walk(part))
+    return {model.fingerprint: model.chosen_precision.partition(" ")[0] for model in models}
+
+
+def _is_auto(part: Part) -> bool:
+    return getattr(part, "precision", None) == "auto" and hasattr(type(part), "chosen_precision")

@@ -16,8 +16,7 @@ from .errors import InputError, ParameterError, PipelineError
 from .html import of_ranking
 from .strings import Strings
 from .tabular import Tabular
-from .tolerated import tolerated
-from .values import Doc, Documents, Hit, Topic
+from .values import Doc, Documents, Hit, Topic, tolerated
 
 SNIPPET = 240  # characters of a snippet if `documents` has no method `snippets`
 PAGE = 10  # number of hits whose documents and snippets are read together

@@ -1,16 +1,17 @@
-"""Registries of named parts: those of Fontes, of other packages, and of this process."""
+"""Registries of named parts: those of Fontes, of other packages, and of this process; and of readers and writers of files."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
+from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .builtin import at
-from .errors import ParameterError
+from .errors import FontesError, ParameterError
 from .hints import nearest
 
 if TYPE_CHECKING:
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GROUPS = "fontes."  # beginning of the names of all groups of entry points
+PACKAGE = "fontes.datasets"  # fills these when it is imported, with `formats`
+readers: dict[str, Callable[..., Any]] = {}
+"""Functions from a path to a value, by kind: "corpus", "topics", "qrels", "run"."""
+writers: dict[str, Callable[..., None]] = {}
+"""Functions that write a value to a path, by kind."""
+PROVIDED = {
+    "cluster": "fontes.cluster:",
+    "encode": "fontes.neural.encode:encode",
+    "encoder_or_name": "fontes.neural.stored:encoder_or_name",
+    "index": "fontes.index_methods:Index",
+    "named_encoder": "fontes.neural.stored:named_encoder",
+    "tokenizer_of": "fontes.neural.models.tokens:tokenizer_of",
+}
+"""Functions and modules of districts, and the class of an index, that the kernel loads by name when it needs them."""
 
 
 class Registry(Generic[T]):
@@ -193,3 +208,137 @@ def _is_own(thing: object) -> bool:
 def _qualified_name(thing: object) -> str:
     kind = thing if isinstance(thing, type) or hasattr(thing, "__qualname__") else type(thing)
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def read(kind: str, path: str | os.PathLike[str], **options: object) -> Any:
+    """Read a "corpus", "topics", "qrels" or "run" from a file, "-" (standard input), a folder in BEIR's form, or a collection.
+
+    `options` are further arguments of the reader, such as a split.
+
+    Raises:
+        InputError: The file cannot be read.
+        ParameterError: No reader of this kind is installed.
+    """
+    return _function(readers, kind, path)(os.fspath(path), **options)
+
+
+def write(kind: str, value: object, path: str | os.PathLike[str], **options: object) -> None:
+    """Write a value to the file at `path`; the kinds are those of `read`, the options those of the writer.
+
+    Raises:
+        InputError: The file cannot be written.
+        ParameterError: No writer of this kind is installed.
+    """
+    _function(writers, kind, path)(value, os.fspath(path), **options)
+
+
+def _function(functions: dict[str, Callable[..., Any]], kind: str, path: object) -> Callable[..., Any]:
+    if kind not in functions:
+        import_module(PACKAGE)
+    if kind not in functions:
+        raise ParameterError(f"{path}: nothing that reads or writes a {kind} is installed")
+    return functions[kind]
+
+
+STAGES = {
+    "abstain": "fontes.calibration.stages:Abstain",
+    "answer": "fontes.llm.answering:LlmAnswer",
+    "as_typed": "fontes.rewrite.turns:AsTyped",
+    "automatic": "fontes.rewrite.turns:Automatic",
+    "best_passages": "fontes.passages.aggregate:BestPassages",
+    "bm25": "fontes.lexical.bm25:BM25",
+    "boost": "fontes.reorder.boost:Boost",
+    "calibrated": "fontes.calibration.stages:Calibrated",
+    "canard_t5": "fontes.rewrite.canardt5:CanardT5",
+    "cast_passages": "fontes.recipes.cast2021:CastPassages",
+    "causal_chains": "fontes.causal.linking:CausalChains",
+    "causal_evidence": "fontes.causal.evidence:CausalEvidence",
+    "causal_feedback": "fontes.lexical.feedback:CausalFeedback",
+    "causal_filter": "fontes.causal.pairs:CausalFilter",
+    "causal_keywords": "fontes.causal.narratives:CausalKeywords",
+    "chunked_encoder": "fontes.neural.encoders.chunked:ChunkedEncoder",
+    "client": "fontes.client:Client",
+    "colbert": "fontes.neural.late.colbert:ColBERT",
+    "collapse": "fontes.reorder.collapse:Collapse",
+    "column": "fontes.ltr.features:Column",
+    "companions": "fontes.reorder.companions:Companions",
+    "coverage": "fontes.ltr.features:Coverage",
+    "cross_encoder": "fontes.neural.rerank.crossencoder:CrossEncoder",
+    "cut": "fontes.calibration.stages:PromisedCut",
+    "deduplicate": "fontes.passages.duplicates:Deduplicate",
+    "dense": "fontes.neural.dense.dense:Dense",
+    "encoder_reranker": "fontes.neural.rerank.encoders:EncoderReranker",
+    "first_passages": "fontes.recipes.cast2021:FirstPassages",
+    "fuse": "fontes.fusion.fusing:Fusion",
+    "hqe": "fontes.rewrite.hqe:HQE",
+    "hyde": "fontes.llm.queries:Hyde",
+    "interpolate": "fontes.rerank.reranker:Interpolated",
+    "last_turns": "fontes.rewrite.turns:LastTurns",
+    "late": "fontes.neural.late.late:Late",
+    "late_reranker": "fontes.neural.rerank.encoders:LateReranker",
+    "learned_sparse": "fontes.lexical.learned_sparse:LearnedSparse",
+    "length": "fontes.ltr.features:Length",
+    "llm": "fontes.llm.model:Model",
+    "llm_keywords": "fontes.llm.queries:LlmKeywords",
+    "llm_listwise": "fontes.llm.rerank:LlmListwise",
+    "llm_pointwise": "fontes.llm.rerank:LlmPointwise",
+    "llm_questions": "fontes.llm.questions:LlmQuestions",
+    "llm_rewrite": "fontes.llm.queries:LlmRewrite",
+    "llm_setwise": "fontes.llm.rerank:LlmSetwise",
+    "ltr": "fontes.ltr.stage:LearningToRank",
+    "manual": "fontes.rewrite.turns:Manual",
+    "manual_statements": "fontes.rewrite.statements:ManualStatements",
+    "mmr": "fontes.reorder.mmr:MaximalMarginalRelevance",
+    "mono_t5": "fontes.neural.rerank.monot5:MonoT5",
+    "narrative": "fontes.causal.narratives:Narrative",
+    "not_itself": "fontes.reorder.own_documents:NotItself",
+    "passages": "fontes.passages.split:Passages",
+    "plain_posts": "fontes.text.posts:PlainPosts",
+    "ql": "fontes.lexical.likelihood:QueryLikelihood",
+    "query": "fontes.lexical.language:QueryLanguage",
+    "query2doc": "fontes.llm.queries:Query2Doc",
+    "query_length": "fontes.ltr.features:QueryLength",
+    "quretec": "fontes.rewrite.quretec:QuReTeC",
+    "rationales": "fontes.passages.rationales:Rationales",
+    "raw": "fontes.rewrite.turns:Raw",
+    "rm3": "fontes.lexical.feedback:RM3",
+    "score": "fontes.ltr.features:Score",
+    "sdm": "fontes.lexical.dependence:SequentialDependence",
+    "sentence_encoder": "fontes.neural.encoders.sentence:SentenceEncoder",
+    "sentences": "fontes.passages.split:Sentences",
+    "sort": "fontes.reorder.sort:Sort",
+    "splade": "fontes.neural.sparse.splade:SpladeRetriever",
+    "splade_encoder": "fontes.neural.sparse.splade:Splade",
+    "statements": "fontes.rewrite.statements:Statements",
+    "subquestions": "fontes.llm.queries:Subquestions",
+    "synonyms": "fontes.lexical.synonyms:Synonyms",
+    "text_scorer": "fontes.passages.rationales:TextScorer",
+    "tfidf": "fontes.lexical.tfidf:TFIDF",
+    "title_and_narrative": "fontes.causal.narratives:TitleAndNarrative",
+    "to_documents": "fontes.passages.aggregate:ToDocuments",
+    "tolerance": "fontes.lexical.tolerance:Tolerance",
+    "topicrank": "fontes.causal.topicrank:TopicRank",
+    "transformer_encoder": "fontes.neural.encoders.transformer:TransformerEncoder",
+    "weighted_turns": "fontes.rewrite.turns:WeightedTurns",
+    "with_reasoning": "fontes.rewrite.reasoning:WithReasoning",
+}
+"""Stages, and the encoders and models that stages take, by the names in their class statements."""
+
+
+def at(reference: str) -> Any:
+    """Return the object of a reference, "module:name", or the module itself for "module:"."""
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name) if name else import_module(module)
+
+
+@lru_cache(None)
+def provided(name: str) -> Any:
+    """Return a function, module or class of a lower room, by its name in `PROVIDED`.
+
+    Raises:
+        FontesError: It cannot be imported.
+    """
+    try:
+        return at(PROVIDED[name])
+    except ImportError as error:
+        raise FontesError(f"'{name}' is in {PROVIDED[name].strip(':')}, which cannot be imported: {error}") from error

@@ -14,8 +14,8 @@ from .arrays import Bools, Float32s, Floats, Int32s, Int64s, Ints
 from .checks import real, string_of
 from .errors import InputError, ParameterError
 from .html import of_run
-from .io import read, write
 from .ranking import Ranking as Ranking, order_keys as order_keys, with_documents
+from .registry import read, write
 from .strings import Strings, encodable, offsets_of
 from .table import Table
 from .tabular import Tabular, is_frame

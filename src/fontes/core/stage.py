@@ -13,16 +13,14 @@ from typing import Any, ClassVar, Generic, Never, TypeVar, cast, get_args, get_o
 
 from .answers import NAME, answers_of
 from .arrays import Float32s, Ints
-from .depth import at_most, check_depth, check_page, check_reach, matches_of_any
 from .errors import ParameterError, PipelineError
 from .html import boxes
-from .narrowing import narrowed, refuse_unknown
 from .pairs import aligned, summed
 from .part import Names, Part, fields, indexes_of, walk
-from .progress import ProgressCallback
 from .run import Kind, Ranking, Run
+from .searches import at_most, check_depth, check_page, check_reach, matches_of_any, narrowed, refuse_unknown
 from .values import Explanation, Topic, Topics
-from .work import work
+from .work import ProgressCallback, work
 
 A = TypeVar("A")
 B = TypeVar("B")

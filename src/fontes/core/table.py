@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from .checks import grade_of, is_missing, real, string_of
-from .columns import GRADE, JUDGED, RANK, SCORE, TOPIC_ID, TOPIC_TEXT, find, join_with_or, normalize
 from .errors import InputError
-from .tabular import Frame
+from .tabular import GRADE, JUDGED, RANK, SCORE, TOPIC_ID, TOPIC_TEXT, Frame, find, join_with_or, normalize
 
 GENERIC_IDS = ("_id", "id", "number", "num")  # names of ids that may be those of documents
 

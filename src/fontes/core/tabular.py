@@ -1,4 +1,4 @@
-"""Values with rows as DataFrames and Arrow tables, and the columns of such frames."""
+"""Values with rows as DataFrames and Arrow tables, the columns of such frames, and the names of columns."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from itertools import chain
 from numbers import Integral
@@ -14,13 +15,38 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from .columns import find, normalize
 from .errors import InputError, MissingExtraError
 
 BLANK = re.compile(r"\s")
 NOUNS = {"frame": "DataFrame", "series": "Series"}
 UNNAMED_INDEX = "__index_level_"  # begin of the names that pandas gives to an index without a name in Arrow and Parquet
 CHUNK_ROWS = 1000  # rows of an Arrow table as Python values at once
+DOC_ID = ("_id", "id", "pid", "docno", "doc_id", "docid", "cord_uid")
+"""Names of ids; that of a passage (`pid`) before those of a document, which its passages share."""
+DOC_TITLE = ("title",)
+DOC_TEXT = ("text", "contents", "abstract", "body")
+TOPIC_ID = (
+    "_id",
+    "qid",
+    "q_id",
+    "query_id",
+    "topic_id",
+    "question_id",
+    "post_id",
+    "tweet_id",
+    "claim_id",
+    "id",
+    "number",
+    "num",
+    "topic",
+)
+TOPIC_TEXT = ("text", "query", "title", "question", "tweet_text", "tweet_content", "post_text", "claim", "contents", "raw")
+JUDGED = ("pid", "docno", "doc_id", "docid", "cord_uid", "corpus_id", "document_id", "id")
+"""The document id in a table that also has topic ids, to which "_id" belongs."""
+GRADE = ("relevance", "grade", "label", "rel", "score")
+SCORE = ("score", "sim")
+RANK = ("rank",)
+SHAPES = re.compile(r"[^\W\d_]+"), re.compile(r"\d+")
 
 
 class Tabular:
@@ -287,3 +313,38 @@ def _with_labels(chunks: Iterator[list[list[object]]], labels: Sequence[object])
 def are_all(values: object, kind: type) -> TypeGuard[Sequence[Any]]:
     """Whether a value is a list of several values of a kind or of paths, to be merged."""
     return isinstance(values, (list, tuple)) and len(values) > 0 and all(isinstance(v, (kind, os.PathLike)) for v in values)
+
+
+@lru_cache(1000, typed=True)
+def normalize(name: object) -> str:
+    """Normalize a name: ignore case, "_", "-" and spaces between words."""
+    return str(name).strip().casefold().replace("-", "_").replace(" ", "_")
+
+
+@lru_cache(1000, typed=True)
+def compact(name: object) -> str:
+    """Normalize a name, without "_": `queryId` as `query_id`."""
+    return normalize(name).replace("_", "")
+
+
+def find(present: Collection[object], sought: Sequence[str]) -> Any:
+    """Return the first of `sought` among the `present` names, in its present spelling, or None."""
+    for name in sought:
+        if name in present:
+            return name
+    for spelling in (normalize, compact):
+        spelled = {spelling(name): name for name in reversed(list(present))}
+        for name in sought:
+            if spelling(name) in spelled and not (spelling is compact and name == "_id"):
+                return spelled[spelling(name)]
+    return None
+
+
+def shape_of(name: str) -> str:
+    """Replace each run of letters by "a" and of digits by "0", so that ids of one collection have few shapes."""
+    return SHAPES[1].sub("0", SHAPES[0].sub("a", name))
+
+
+def join_with_or(names: Sequence[str]) -> str:
+    """Join names as in "a, b or c"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

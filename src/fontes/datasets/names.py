@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ..core import Doc, InputError, ParameterError, Qrels, Topics, io
+from ..core import Doc, InputError, ParameterError, Qrels, Topics
+from ..core.registry import readers
 from ..formats import read_corpus, read_qrels, read_topics
 from ..formats.decoding import reading_of
 from .base import BeirFolder, Dataset, IrDataset
@@ -73,7 +74,7 @@ def _qrels_of(name: str, split: str | None = None, groups: bool | None = None, f
     return collection.qrels(split) if collection else read_qrels(name, format, split, groups=groups)
 
 
-io.readers.update(topics=_topics_of, qrels=_qrels_of)
+readers.update(topics=_topics_of, qrels=_qrels_of)
 
 
 def _named_without_format(name: str, format: str | None) -> Dataset | None:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core import Doc, IndexFormatError, InputError
-from ..core.builtin import provided
-from ..core.progress import Progress
-from ..core.work import reporter
+from ..core.registry import provided
+from ..core.work import Progress, reporter
 from ..datasets import Dataset
 from ..formats import Corpus, read_corpus
 from ..formats.decoding import reading_of

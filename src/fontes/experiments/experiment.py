@@ -23,8 +23,7 @@ from ..core import FontesError, InputError, ParameterError, PipelineError, Qrels
 from ..core.expression import part
 from ..core.hints import nearest
 from ..core.part import Part
-from ..core.progress import ProgressCallback
-from ..core.work import work
+from ..core.work import ProgressCallback, work
 from ..datasets import Dataset, named
 from ..datasets.names import PREFIXES
 from ..formats.decoding import ERRORS, ReadingOptions, reading_as

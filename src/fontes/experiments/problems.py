@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core import FontesError, InputError, ParameterError, Run, Stage, Topics
-from ..core.builtin import provided
 from ..core.part import Part, walk
+from ..core.registry import provided
 from .collection import Collection
 
 if TYPE_CHECKING:

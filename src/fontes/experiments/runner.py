@@ -18,8 +18,7 @@ from ..comparison.testing import check_rows
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.answers import sums_of
 from ..core.part import Part, indexes_of
-from ..core.progress import Progress
-from ..core.work import cluster, reporter, work
+from ..core.work import Progress, cluster, reporter, work
 from ..formats import write_run
 from ..formats.json_text import json_text
 from ..measures import Measure

@@ -13,8 +13,7 @@ from pydantic import Field, ValidationError
 from ..comparison import Published, SuiteReport
 from ..core import FontesError, InputError
 from ..core.hints import nearest
-from ..core.progress import ProgressCallback
-from ..core.work import reported_as, work
+from ..core.work import ProgressCallback, reported_as, work
 from ..formats.folder import CORPUS, QUERIES, present, qrels_files
 from ..measures import parse
 from ..storage.files import write

@@ -24,10 +24,9 @@ from ..comparison import Report, SystemRun, Testing, compare_runs
 from ..comparison.report import both_labels, labels_of
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Strings, Topic, Topics, Turn
 from ..core.part import Names, indexes_of, walk
-from ..core.progress import Progress, ProgressCallback
 from ..core.stage import Cut, Scaled, Sum, steps as steps_of
 from ..core.values import Documents
-from ..core.work import cluster, reporter
+from ..core.work import Progress, ProgressCallback, cluster, reporter
 from ..fusion import Fusion
 from ..measures.evaluation import AnyQrels, AnyTopics, judgments_of
 from ..measures.measure import Measure

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..core import InputError, Topic, Topics, Turn
 from ..core.checks import as_number
-from ..core.columns import join_with_or
+from ..core.tabular import join_with_or
 from .format import File, Format
 from .records import json_line, json_rows, json_value
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ..core import InputError, Run, Topic, Topics
-from ..core.columns import normalize
+from ..core.tabular import normalize
 from .columns import one_word
 from .format import File, Format
 

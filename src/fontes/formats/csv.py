@@ -10,8 +10,8 @@ from itertools import chain
 from typing import ClassVar, NamedTuple
 
 from ..core import Doc, InputError, Qrels, Run, Topic, Topics
-from ..core.columns import DOC_ID, DOC_TEXT, DOC_TITLE, JUDGED, RANK, SCORE, TOPIC_ID, TOPIC_TEXT, compact, normalize, shape_of
 from ..core.table import Table
+from ..core.tabular import DOC_ID, DOC_TEXT, DOC_TITLE, JUDGED, RANK, SCORE, TOPIC_ID, TOPIC_TEXT, compact, normalize, shape_of
 from ..storage.files import check_length
 from .bad_records import BadRecords
 from .format import File, Format

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.checks import grade_of, string_of
-from ..core.columns import GRADE, JUDGED, SCORE, find
 from ..core.table import Table
+from ..core.tabular import GRADE, JUDGED, SCORE, find
 from ..storage.compression import BUFFER
 from ..storage.files import InputFile, check_length
 from .format import File, Format

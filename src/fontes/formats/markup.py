@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..core import InputError, Topic
-from ..core.columns import join_with_or
+from ..core.tabular import join_with_or
 from .records import Fields, remedy_of
 
 CODE_POINT = re.compile(r"&#([0-9]{8,});?")

@@ -8,7 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..core import InputError, ParameterError, Qrels, Run, Topics, io
+from ..core import InputError, ParameterError, Qrels, Run, Topics
+from ..core.registry import readers, writers
 from ..core.strings import SURROGATE
 from ..storage.files import STANDARD, as_path, reading, write as write_bytes
 from .comments import without_comments
@@ -247,5 +248,5 @@ def _check_not_empty(kind: str, values: Topics | Qrels, path: str | Path) -> Non
         raise InputError(f"{path}: holds no {KINDS[kind].holds}")
 
 
-io.readers.update(corpus=read_corpus, run=read_run)  # those of topics and qrels are in `datasets`
-io.writers.update(corpus=write_corpus, topics=write_topics, qrels=write_qrels, run=write_run)
+readers.update(corpus=read_corpus, run=read_run)  # those of topics and qrels are in `datasets`
+writers.update(corpus=write_corpus, topics=write_topics, qrels=write_qrels, run=write_run)

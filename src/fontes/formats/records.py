@@ -16,9 +16,9 @@ from typing import Any
 
 from ..core import Doc, InputError, ParameterError, Topic, Turn
 from ..core.checks import is_missing, real, string_of
-from ..core.columns import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, join_with_or, normalize
 from ..core.query import Group
 from ..core.table import Cell, Table
+from ..core.tabular import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, join_with_or, normalize
 from ..storage.files import InputFile, decode
 from .bad_records import BadRecords, EmptyIdError, KnownQuirkError
 from .decoding import remedy as encoding_remedy, warn

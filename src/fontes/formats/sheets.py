@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from ..core import Doc, InputError, MissingExtraError, Qrels, Run, Topic, Topics
-from ..core.columns import TOPIC_ID
 from ..core.table import Table
+from ..core.tabular import TOPIC_ID
 from ..storage.compression import check_unpacked_size
 from ..storage.files import MAX_PIECE
 from .cells import cell_value

@@ -12,10 +12,10 @@ import numpy as np
 
 from ..core import Explanation, InputError, ParameterError, PipelineError, Run, Stage, Topic, Topics
 from ..core.arrays import Float64s, Int64s, Ints
-from ..core.depth import matches_of_any
 from ..core.hints import nearest
 from ..core.pairs import Pairs
 from ..core.parameters import tuned
+from ..core.searches import matches_of_any
 from ..core.stage import count_of_any, topic_of
 
 

@@ -13,8 +13,7 @@ from ..comparison import Testing, compare_runs
 from ..comparison.report import Report
 from ..core import FontesError, InputError, ParameterError, Qrels, Run, Topics
 from ..core.arrays import Float64s
-from ..core.progress import Progress, ProgressCallback, silent
-from ..core.work import reporter, work
+from ..core.work import Progress, ProgressCallback, reporter, silent, work
 from ..experiments.experiment import problem_in
 from ..measures.measure import Measure
 from .arms import Arm

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.progress import Progress
 from ..core.values import Doc
-from ..core.work import reporter, resources, thread_count, work
+from ..core.work import Progress, reporter, resources, thread_count, work
 from ..storage.threads import Workers
 from .batches import batches
 from .component import Building, Writer, components

@@ -13,9 +13,8 @@ import numpy as np
 
 from ..core.arrays import UInt32s
 from ..core.errors import InputError
-from ..core.progress import Progress
 from ..core.strings import Strings, offsets_of
-from ..core.work import reporter, resources
+from ..core.work import Progress, reporter, resources
 from ..formats.ciff import RECORDS, VERSION, CiffReader, Header, encoded, header_of, messages, record_messages, term_messages
 from ..storage.arrays import ByteWriter, read_array
 from ..storage.files import reading

@@ -12,8 +12,7 @@ import numpy as np
 
 from ..core.arrays import Bools
 from ..core.errors import IndexFormatError
-from ..core.progress import silent
-from ..core.work import resources, work
+from ..core.work import resources, silent, work
 from ..storage.arrays import REMEDY
 from ..storage.artifact import changed, file_table
 from ..storage.hashes import hash_json

@@ -9,11 +9,10 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
-from ..core.builtin import provided
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import ProgressCallback
-from ..core.work import cluster, work
+from ..core.registry import provided
+from ..core.work import ProgressCallback, cluster, work
 from ..storage.compiled import prepare_for_change
 from ..storage.files import as_path
 from ..storage.remote import address_of

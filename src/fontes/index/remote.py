@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
-from ..core.progress import Progress, ProgressCallback
-from ..core.work import reporter, work
+from ..core.work import Progress, ProgressCallback, reporter, work
 from ..storage.artifact import META, FileTable, changed, check_folder, wrong_size
 from ..storage.caches import DiskCache
 from ..storage.hashes import hash_text

@@ -17,8 +17,7 @@ from ..core.arrays import Int64s, Ints
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.query import Leaf as Clause
 from ..core.strings import Strings
-from ..core.tolerated import added_terms
-from ..core.values import Doc, Topic
+from ..core.values import Doc, Topic, added_terms
 from ..storage.arrays import REMEDY
 from ..storage.files import write
 from ..storage.hashes import hash_json

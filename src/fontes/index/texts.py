@@ -18,10 +18,9 @@ import numpy as np
 
 from ..core.arrays import Bools, Int64s, UInt32s
 from ..core.errors import IndexFormatError, InputError
-from ..core.progress import Progress
 from ..core.strings import offsets_of
 from ..core.values import Doc
-from ..core.work import reporter
+from ..core.work import Progress, reporter
 from ..formats.packed import Packed
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, NumberWriter, rises, write_array
 from ..storage.caches import Cached

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..core import Doc, Hit, ParameterError, PipelineError, Run, Stage, Topics
 from ..core.checks import check_whole
-from ..core.narrowing import filtered, is_retriever
 from ..core.part import state_of, walk
+from ..core.searches import filtered, is_retriever
 from ..core.where import TYPES, condition
 from ..index import Index, State
 from ..lexical import BM25

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..core.arrays import Float64s, Int32s
 from ..core.errors import ParameterError
-from ..core.frozen import FrozenDict
 from ..core.hints import nearest
 from ..core.parameters import tuned
+from ..core.part import FrozenDict
 from ..core.values import Explanation
 from .fields import EXAMPLE, check_names
 from .over_fields import WEIGHTS, FieldedModel

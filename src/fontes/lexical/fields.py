@@ -11,8 +11,8 @@ import numpy as np
 
 from ..core.arrays import Int32s, Int64s, Ints
 from ..core.errors import ParameterError
-from ..core.frozen import FrozenDict
 from ..core.hints import nearest
+from ..core.part import FrozenDict
 from ..index.field_statistics import FIELDS, FieldLists
 from ..index.inversion import chunks
 from ..index.packing import pack_in_memory

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.arrays import Bools, Float32s, Float64s, Int32s, Int64s, Ints, UInt64s
-from ..core.depth import at_most
 from ..core.errors import IndexFormatError
+from ..core.searches import at_most
 from ..index.packed import NO_WEIGHTS, Bounds, LazyRows, PackedLists, bound_shapes, zeros
 from ..index.packed_kernels import WINDOW, unpack
 from ..index.packing import bound_terms, chunks

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..core.arrays import Float64s, Ints
 from ..core.errors import ParameterError
-from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
+from ..core.part import FrozenDict
 from ..core.values import Explanation
 from .over_fields import WEIGHTS, FieldedModel
 from .weighting import Postings, Statistics, Weighting, check_lengths, lengths_of

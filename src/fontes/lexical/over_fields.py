@@ -9,9 +9,8 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, Self
 
-from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
-from ..core.part import fields
+from ..core.part import FrozenDict, fields
 from ..index.parts import Searchable
 from .fields import chosen_fields, field_weights
 from .retriever import Lexical

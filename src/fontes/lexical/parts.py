@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.arrays import Int32s, Int64s, Scalar, UInt64s
-from ..core.depth import at_most
+from ..core.searches import at_most
 from ..index.columns import Filter
 from ..index.parts import Part
 from ..storage.arrays import fixed

@@ -14,14 +14,13 @@ import numpy as np
 
 from ..core.arrays import Float32s, Float64s, Ints
 from ..core.checks import check_whole
-from ..core.depth import at_most, check_page
 from ..core.errors import InputError, PipelineError
 from ..core.ranking import Counter
 from ..core.run import Ranking, Run
+from ..core.searches import at_most, check_page
 from ..core.stage import Pipeline, Stage, topic_of
 from ..core.strings import offsets_of
-from ..core.tolerated import notes_of
-from ..core.values import Explanation, Topic, Topics
+from ..core.values import Explanation, Topic, Topics, notes_of
 from ..core.work import check_threads, work
 from ..index.columns import Filter, explain_exclusion, filter_of
 from ..index.packing import chunks

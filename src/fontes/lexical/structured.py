@@ -18,11 +18,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..core.arrays import Bools, Float32s, Float64s, Int32s, Int64s, Ints, UInt64s
-from ..core.depth import at_most
 from ..core.errors import InputError
 from ..core.query import AnyOf, Clause, Condition, Group, Leaf, Phrase, Term, Window
-from ..core.tolerated import notes_of
-from ..core.values import Explanation, Topic
+from ..core.searches import at_most
+from ..core.values import Explanation, Topic, notes_of
 from ..index.columns import Filter, filter_of
 from ..index.packed import NO_WEIGHTS
 from ..index.parts import Searchable

@@ -19,8 +19,7 @@ from ..core.parameters import tuned
 from ..core.part import walk
 from ..core.query import Clause, Group, Term
 from ..core.stage import Stage
-from ..core.tolerated import MODES, TOLERANCE, Tolerated, check_tolerance
-from ..core.values import Topic, Topics
+from ..core.values import MODES, TOLERANCE, Tolerated, Topic, Topics, check_tolerance
 from ..index.confusable import may_be_confused, most_frequent_completion
 from ..storage.caches import Cached, LazyAttribute, weak_proxy
 from ..suggest.suggestions import MAX_WORD, SUGGESTER, Form, Suggester, Word

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ..core.errors import InputError
-from ..core.qrels import Qrels
-from ..core.values import Topics
+from ..core.values import Qrels, Topics
 from .answering import CitedAnswer, answer_of
 
 CITATION_P, CITATION_R, NUGGET_R, EM, F1 = "citation precision", "citation recall", "nugget recall", "EM", "F1"

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from ..core.progress import ProgressCallback
-from ..core.qrels import Qrels
 from ..core.run import Run
-from ..core.values import Doc, Topic, text_of
-from ..core.work import work
+from ..core.values import Doc, Qrels, Topic, text_of
+from ..core.work import ProgressCallback, work
 from .answers import StoredAnswer
 from .base import FILE, LlmPart
 from .prompts import plain_passage

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from ..core.errors import FontesError, InputError, MissingExtraError, ParameterError
 from ..core.expression import part
 from ..core.part import Part
-from ..core.progress import Progress, silent
 from ..core.strings import encodable
-from ..core.work import reported_as, reporter, resources, work
+from ..core.work import Progress, reported_as, reporter, resources, silent, work
 from ..neural.models.base import check_fields
 from ..neural.models.compute import PRECISIONS
 from ..storage.threads import pool_of

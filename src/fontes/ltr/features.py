@@ -14,13 +14,12 @@ import numpy as np
 from ..core.arrays import Float64s
 from ..core.errors import InputError, ParameterError
 from ..core.expression import part
-from ..core.narrowing import is_retriever
 from ..core.part import Part, fields, walk
-from ..core.progress import Progress
 from ..core.run import Run
+from ..core.searches import is_retriever
 from ..core.stage import Cut, Pipeline, Stage, steps
 from ..core.values import Topics
-from ..core.work import reported_as, reporter
+from ..core.work import Progress, reported_as, reporter
 from ..index.columns import column_type, column_values
 from ..lexical.fields import check_names, chosen_fields
 from ..lexical.parts import documents_of_terms, numbers_in

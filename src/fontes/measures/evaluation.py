@@ -15,10 +15,9 @@ import numpy as np
 
 from ..core import Documents, FontesError, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.arrays import Float64s, Int64s
-from ..core.columns import shape_of
 from ..core.errors import InputWarning
 from ..core.html import table
-from ..core.tabular import Tabular
+from ..core.tabular import Tabular, shape_of
 from .measure import Measure
 from .names import DEFAULT, parse, parse_all
 from .prediction_powered import MIN_ERRORS, MIN_TOPICS, PredictionPowered

@@ -9,8 +9,8 @@ from types import NoneType
 from typing import Any
 
 from ..core import ParameterError
-from ..core.columns import join_with_or
 from ..core.hints import meant
+from ..core.tabular import join_with_or
 from .measure import MEASURES, Measure
 from .ranks import NOT_RETRIEVED
 

@@ -6,9 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ..core.errors import ParameterError
-from ..core.precision import fix_precision
-from ..core.progress import ProgressCallback
-from ..core.work import resources, work
+from ..core.part import fix_precision
+from ..core.work import ProgressCallback, resources, work
 from ..index.embeddings.encoded import EncodingJob
 from ..index.embeddings.encoding import VECTORS
 from ..index.embeddings.journal import remote_encoder

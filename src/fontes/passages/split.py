@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import Doc, ParameterError, Run, Stage, Strings
-from ..core.builtin import provided
 from ..core.checks import check_whole
+from ..core.registry import provided
 from ..core.values import Documents
 from ..formats import read_corpus
 from ..text.external import version_of

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.arrays import Float64s, Int64s
-from ..core.builtin import provided
 from ..core.errors import ParameterError
+from ..core.registry import provided
 from ..core.values import text_of
 from ..index.facts import sampled
 from .plot import COLOURS, INK, Plot, draw_plot, plain_ticks, require_terms

@@ -16,9 +16,8 @@ from ..core.expression import part, pipeline
 from ..core.hints import nearest
 from ..core.parameters import Parameter, parameters
 from ..core.part import Part
-from ..core.progress import ProgressCallback
 from ..core.registry import Registry
-from ..core.work import work
+from ..core.work import ProgressCallback, work
 from ..datasets import named
 from ..experiments import Collection
 from ..experiments.problems import Problems, System, planned_index

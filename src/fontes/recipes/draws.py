@@ -13,8 +13,7 @@ import numpy as np
 from ..core import ParameterError
 from ..core.arrays import Float64s
 from ..core.checks import check_whole
-from ..core.progress import ProgressCallback
-from ..core.work import work
+from ..core.work import ProgressCallback, work
 from ..measures import Measure
 from ..plots.tables import ResultTable, TableReport
 from .base import LearningRecipe, Recipe

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from ..core import Run, Stage, Topics
-from ..core.frozen import FrozenDict
+from ..core.part import FrozenDict
 from ..train import Side
 from ..tuning import Tuning, tune
 from ..tuning.folds import units_of

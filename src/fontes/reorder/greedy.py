@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.arrays import Float32s, Float64s, Ints
-from ..core.builtin import provided
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
+from ..core.registry import provided
 from ..core.run import Run
 from ..core.values import Explanation
 from ..rerank.reranker import min_max

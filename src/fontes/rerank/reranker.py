@@ -16,11 +16,10 @@ import numpy as np
 
 from ..core.arrays import Float32s, Float64s, Int64s
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Explanation, text_of
-from ..core.work import reported_as
+from ..core.work import Progress, reported_as
 from ..storage.caches import cache_folder
 from ..storage.keyed import KeyedFile
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from ..core.answers import cited_answer
 from ..core.errors import InputError, ParameterError
-from ..core.progress import ProgressCallback
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Documents, Explanation, Topic, Topics, Turn
+from ..core.work import ProgressCallback
 from ..formats import write_topics
 from ..formats.cast import PTKB
 from ..storage.files import plain_name

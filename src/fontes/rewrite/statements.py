@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.parameters import tuned
-from ..core.qrels import Qrels
 from ..core.stage import Stage
-from ..core.values import Topic, Topics
+from ..core.values import Qrels, Topic, Topics
 from ..formats.cast import PTKB, RELEVANT
 from ..lexical import BM25
 from ..passages.rationales import MIN_POSITIVE_SCORE, TextScorer

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core import FontesError
-from ..core.progress import Progress
-from ..core.work import reporter
+from ..core.work import Progress, reporter
 from ..datasets import corpus_of
 from ..train import leakage
 from .base import TaskSide

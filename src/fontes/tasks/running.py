@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..comparison import Report, SnapshotReport, Testing, compare_snapshots
 from ..core import InputError, ParameterError, Run, Stage, Topics
 from ..core.hints import nearest
-from ..core.progress import ProgressCallback
-from ..core.work import work
+from ..core.work import ProgressCallback, work
 from ..datasets import corpus_of
 from ..experiments import Collection, Experiment
 from ..experiments.experiment import ExperimentFile, Expressions

@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import Field
 
 from ..core.errors import ParameterError
-from ..core.progress import ProgressCallback
 from ..core.values import Doc
+from ..core.work import ProgressCallback
 from ..neural.encoders import ChunkedEncoder, Encoder, SentenceEncoder, TransformerEncoder
 from ..neural.encoders.base import encoder_in
 from ..neural.encoders.trainable import trainable

@@ -16,11 +16,9 @@ from ..calibration.model import Calibration
 from ..calibration.reliability import Reliability, labels_of, reliability_of
 from ..core.arrays import Bools, Float32s, Float64s, Int64s
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress, ProgressCallback
-from ..core.qrels import Qrels
 from ..core.run import Run
-from ..core.values import Topics
-from ..core.work import reporter, work
+from ..core.values import Qrels, Topics
+from ..core.work import Progress, ProgressCallback, reporter, work
 from ..ltr.model import hashes
 from ..measures.evaluation import check_agreement
 from ..storage.artifact import META

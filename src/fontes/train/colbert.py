@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..core.progress import ProgressCallback
+from ..core.work import ProgressCallback
 from ..neural.late import ColBERT
 from ..neural.late.trainable import fill_of, trainable
 from .encoder_fit import EncoderSettings, SearchValidation, encoder_fit, start_of, train_encoder

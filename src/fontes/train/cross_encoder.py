@@ -9,9 +9,9 @@ from typing import Literal
 from pydantic import Field
 
 from ..core.errors import ParameterError
-from ..core.progress import ProgressCallback
-from ..core.qrels import Qrels
 from ..core.run import Run
+from ..core.values import Qrels
+from ..core.work import ProgressCallback
 from ..neural.models.hub import find_model
 from .examples import DISTILLED, Examples, TrainingSplit, check_teacher, training_split, unlearned
 from .runner.running import Fit, Training, begin, run

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.arrays import Float32s, Indices
-from ..core.qrels import Qrels
 from ..core.run import Run
+from ..core.values import Qrels
 from ..measures import Measure, evaluate
 from ..neural.models.compute import batch_tokens, in_batches
 from ..rerank.reranker import Reranker

@@ -13,11 +13,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import Progress, ProgressCallback, silent
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Documents, Topic, Topics, text_of
-from ..core.work import reporter, unreported, work
+from ..core.work import Progress, ProgressCallback, reporter, silent, unreported, work
 from ..formats import read_corpus
 from ..text.sentences import check_sentence_finder, sentence_spans
 from .examples import Example, Passage

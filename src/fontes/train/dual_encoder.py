@@ -24,9 +24,8 @@ from sentence_transformers.sentence_transformer.data_collator import SentenceTra
 from torch import Tensor, nn
 
 from ..core.arrays import Float32s
-from ..core.qrels import Qrels
 from ..core.run import Run
-from ..core.values import Topics
+from ..core.values import Qrels, Topics
 from ..measures import Measure
 from ..measures.evaluation import measure_run
 from ..neural.models.base import token_ids

@@ -15,10 +15,8 @@ from pydantic import Field
 from ..core.arrays import Float32s
 from ..core.errors import InputError, ParameterError
 from ..core.part import Part
-from ..core.progress import ProgressCallback
-from ..core.qrels import Qrels
-from ..core.values import Topic, Topics, text_of
-from ..core.work import work
+from ..core.values import Qrels, Topic, Topics, text_of
+from ..core.work import ProgressCallback, work
 from .examples import DISTILLED, Examples, LabelledPairs, TrainingSplit, check_teacher, passages_of, training_split
 from .runner.running import Fit, Rows, Training, begin, run
 from .runner.settings import FitSettings

@@ -16,11 +16,10 @@ import numpy as np
 
 from ..core.checks import check_whole, string_of
 from ..core.errors import InputError, ParameterError
-from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.tabular import Tabular, columns_of
-from ..core.values import Topic, Topics
+from ..core.values import Qrels, Topic, Topics
 from ..formats.records import json_line, json_rows
 from ..rerank.reranker import Reranker
 from ..storage.files import reading, write

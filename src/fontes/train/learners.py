@@ -20,11 +20,9 @@ from pydantic import Field
 from ..core.arrays import Float64s, Floats, Int64s
 from ..core.errors import InputError, ParameterError, needs_extra
 from ..core.part import Part
-from ..core.progress import Progress
-from ..core.qrels import Qrels
 from ..core.run import Run
-from ..core.values import Topics
-from ..core.work import reporter, thread_count
+from ..core.values import Qrels, Topics
+from ..core.work import Progress, reporter, thread_count
 from ..ltr.features import feature_matrix
 from ..ltr.model import HEAD_WIDTH, LinearModel, RankModel, SetModel, TreeModel, set_scores, set_shapes
 from ..measures import DEFAULT, Measure, parse

@@ -16,12 +16,10 @@ import numpy as np
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.hints import nearest
-from ..core.progress import Progress, ProgressCallback
-from ..core.qrels import Qrels
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
-from ..core.values import Doc, Documents, Hit, Topic, Topics, text_of
-from ..core.work import reporter, work
+from ..core.values import Doc, Documents, Hit, Qrels, Topic, Topics, text_of
+from ..core.work import Progress, ProgressCallback, reporter, work
 from .duplicates import Duplicate, kind_of
 from .examples import Example, Examples, Passage, reranker_of, round_float32
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ..core.progress import ProgressCallback
-from ..core.qrels import Qrels
 from ..core.run import Run
+from ..core.values import Qrels
+from ..core.work import ProgressCallback
 from ..neural.models.hub import find_model
 from ..neural.rerank.monot5 import KIND, MonoT5Model
 from .cross_encoder import reranker_split

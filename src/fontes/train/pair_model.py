@@ -17,8 +17,8 @@ import transformers
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss, LambdaLoss, ListNetLoss
 
 from ..core.errors import InputError
-from ..core.qrels import Qrels
 from ..core.run import Run
+from ..core.values import Qrels
 from ..neural.models.compute import set_dropout
 from ..neural.models.hub import NO_CODE, model_errors, quiet, without_warnings
 from ..neural.rerank.crossencoder import is_headless, logits_of

@@ -11,10 +11,9 @@ import numpy as np
 
 from ..core.errors import InputError
 from ..core.part import state_of
-from ..core.progress import ProgressCallback
-from ..core.qrels import Qrels
 from ..core.run import Run
-from ..core.work import work
+from ..core.values import Qrels
+from ..core.work import ProgressCallback, work
 from ..ltr.features import check_features, feature_names, features_of
 from ..ltr.model import RankModel, hashes
 from ..ltr.stage import analyzer_facts, fingerprints

@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import Field
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import ProgressCallback
 from ..core.values import Topics
+from ..core.work import ProgressCallback
 from ..neural.models.base import token_ids
 from ..neural.models.hub import find_model, seq2seq
 from ..rewrite.canardt5 import KIND, context_ids, context_parts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from ..core.progress import ProgressCallback
+from ..core.work import ProgressCallback
 from ..neural.models.base import token_ids
 from ..neural.models.hub import tokenizer_in
 from ..neural.sparse import Splade

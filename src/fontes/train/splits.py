@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..core.errors import InputError, ParameterError
-from ..core.qrels import Qrels
-from ..core.values import Topic, Topics
+from ..core.values import Qrels, Topic, Topics
 from ..tuning.folds import Groups, connected, drawn_units, split_by, units_of
 from .duplicates import Duplicate, check_near, duplicates_of
 

@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import Field
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import ProgressCallback
 from ..core.values import Topic, Topics
+from ..core.work import ProgressCallback
 from ..neural.models.hub import NO_CODE, find_model, model_errors, quiet, without_warnings
 from ..rewrite.quretec import RELEVANT, THRESHOLD, Pieces, QuReTeC, positions_of
 from ..rewrite.terms import Labels, TermScores, history_of, term_scores, words_of

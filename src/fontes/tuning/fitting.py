@@ -17,8 +17,7 @@ import numpy as np
 from ..core import FontesError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.arrays import Bools, Float64s
 from ..core.expression import part
-from ..core.progress import Progress, ProgressCallback
-from ..core.work import reporter, unreported, work
+from ..core.work import Progress, ProgressCallback, reporter, unreported, work
 from ..measures.measure import Measure
 from .fitted import Candidate, Fitted
 from .folds import Groups, folds_of, units_of

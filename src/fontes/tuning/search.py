@@ -14,8 +14,7 @@ import numpy as np
 
 from ..core import MissingExtraError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.arrays import Bools, Float64s, Int64s
-from ..core.part import Part, walk
-from ..core.precision import fix_precision, precisions_of
+from ..core.part import Part, fix_precision, precisions_of, walk
 from ..core.work import cluster, work
 from ..measures.evaluation import Evaluation, check_agreement, judgments_of, measure_run
 from ..measures.measure import Measure

@@ -183,7 +183,7 @@ def test_twenty_clients_at_once_get_their_own_answers(folder: Path, tmp_path: Pa
 SLOW = """
 import sys, time
 from fontes.app.agents import calls
-from fontes.core.progress import Progress
+from fontes.core.work import Progress
 from fontes.core.work import reporter
 quick = calls.causes
 def slow(stage, event, *arguments, **more):

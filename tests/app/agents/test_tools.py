@@ -21,8 +21,7 @@ from fontes.app.agents.near_duplicates import groups_of
 from fontes.app.agents.tools import INSTRUCTIONS, TOOLS, described_tools
 from fontes.app.server.service import Service
 from fontes.app.server.settings import ServerSettings
-from fontes.core.progress import Progress
-from fontes.core.work import reporter
+from fontes.core.work import Progress, reporter
 
 FERRIES = {"index": "ferries"}
 

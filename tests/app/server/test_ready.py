@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 from support.serving import serving, springs
 
-from fontes.core.progress import Progress
 from fontes.core.run import Run
 from fontes.core.stage import Stage
 from fontes.core.values import Topics
-from fontes.core.work import reporter
+from fontes.core.work import Progress, reporter
 
 COMPILED = """
 import asyncio, sys

@@ -16,10 +16,9 @@ from pydantic import ValidationError
 from ...causal import causes
 from ...core.errors import FontesError, ParameterError
 from ...core.hints import nearest
-from ...core.progress import Progress
 from ...core.run import Run
 from ...core.values import Doc, Topic, Topics, text_of
-from ...core.work import work
+from ...core.work import Progress, work
 from ...index import Index
 from ...index.columns import filter_of
 from ...index.columns.facets import ORDERED

@@ -9,11 +9,9 @@ from pathlib import Path
 
 from ...comparison import Report
 from ...core.errors import InputError, ParameterError
-from ...core.progress import Progress, ProgressCallback
-from ...core.qrels import Qrels
 from ...core.run import Run
-from ...core.values import Topics
-from ...core.work import reporter, work
+from ...core.values import Qrels, Topics
+from ...core.work import Progress, ProgressCallback, reporter, work
 from ...experiments import compare
 from ...rewrite.reasoning import REASONING
 from ..server.service import Service

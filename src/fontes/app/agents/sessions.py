@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...core.errors import InputError
-from ...core.qrels import Qrels
 from ...core.run import Run
-from ...core.values import Topic, Topics, Turn
+from ...core.values import Qrels, Topic, Topics, Turn
 from ...formats import write_run
 from ...formats.folder import QRELS, QUERIES
 from ...formats.format import format_named

@@ -35,8 +35,7 @@ def doctor(as_json: Json = False) -> None:
 
 def examine() -> dict[str, Any]:
     """Return versions, processor, folders, extras and problems, without importing the packages and without network access."""
-    from ...core.processor import cpuinfo, processor_features
-    from ...core.work import thread_count
+    from ...core.work import cpuinfo, processor_features, thread_count
     from ...storage.caches import cache_folder
     from ...storage.compiled import compiled_bytes
 

@@ -13,11 +13,9 @@ from typing import Any
 
 from ...comparison.statistics import kappa
 from ...core.errors import InputError, ParameterError
-from ...core.progress import Progress, silent
-from ...core.qrels import Qrels
 from ...core.run import Run
-from ...core.values import Topic
-from ...core.work import reporter
+from ...core.values import Qrels, Topic
+from ...core.work import Progress, reporter, silent
 from ...formats.folder import QRELS, QUERIES
 from ...formats.format import format_named
 from ...index import Index

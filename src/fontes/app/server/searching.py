@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from ...core.errors import PipelineError
-from ...core.progress import Progress, ProgressCallback
 from ...core.run import Ranking
 from ...core.values import Topic, Topics
+from ...core.work import Progress, ProgressCallback
 from ...index import Index
 from ...lexical import Lexical
 from ...lexical.hints import has_operators

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import FontesError, ParameterError
 from ...core.expression import MAX_TEXT
 from ...core.hints import nearest
-from ...core.narrowing import filtered
 from ...core.part import Part, stages, uses_model, walk
 from ...core.run import Run
+from ...core.searches import filtered
 from ...core.stage import Stage
 from ...core.values import Topics
 from ...index import Index

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...core.errors import FontesError, ParameterError
-from ...core.processor import processors
 from ...core.strings import SURROGATE
 from ...core.values import Topic
+from ...core.work import processors
 from ...index.columns.facets import ORDERED
 from .answers import RefusedError
 from .health import Metrics

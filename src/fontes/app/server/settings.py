@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.checks import check_whole
 from ...core.errors import InputError, ParameterError
-from ...core.tolerated import check_tolerance
+from ...core.values import check_tolerance
 
 NAMED = re.compile(r"([A-Za-z][\w.-]*)=(?!=)(.*)", re.DOTALL)  # NAME=EXPR
 TOKEN, KEY = "FONTES_TOKEN", "FONTES_KEY"  # environment variables

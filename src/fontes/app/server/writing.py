@@ -12,9 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...core.errors import FontesError, InputError
-from ...core.progress import Progress
 from ...core.values import Doc
-from ...core.work import work
+from ...core.work import Progress, work
 from ...index import Change
 from ...index.background import merged_aside
 from ...index.columns import filter_of

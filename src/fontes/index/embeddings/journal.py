@@ -17,8 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from numpy.typing import NDArray
 
 from ...core.errors import FontesError
-from ...core.progress import Progress
-from ...core.work import cluster, reported_as, reporter
+from ...core.work import Progress, cluster, reported_as, reporter
 from ...storage.arrays import sync
 from ...storage.artifact import drafting
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...core.errors import FontesError, IndexFormatError, ParameterError
-from ...core.progress import Progress, silent
-from ...core.work import reported_as, work
+from ...core.work import Progress, reported_as, silent, work
 from ...storage.artifact import LABEL, reseal
 from ...storage.caches import Cached
 from ..component import components

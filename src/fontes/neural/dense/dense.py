@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...core.arrays import Float32s, Ints
-from ...core.builtin import provided
-from ...core.depth import check_page
 from ...core.errors import ParameterError
 from ...core.part import Part
-from ...core.progress import Progress, silent
+from ...core.registry import provided
 from ...core.run import Ranking, Run
+from ...core.searches import check_page
 from ...core.stage import Stage, topic_of
 from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics, text_of
-from ...core.work import reporter, work
+from ...core.work import Progress, reporter, silent, work
 from ...index.columns import Filter, explain_exclusion, filter_of
 from ...index.embeddings.vectors import DTYPES
 from ...storage.caches import Cached, LazyAttribute

@@ -12,10 +12,9 @@ import numpy as np
 from ...core.arrays import Float32s, Int64s
 from ...core.errors import ParameterError
 from ...core.part import Part
-from ...core.progress import Progress
 from ...core.strings import offsets_of
 from ...core.values import Doc, text_of
-from ...core.work import reported_as
+from ...core.work import Progress, reported_as
 from ..models.base import check_fields, hexadecimal
 from .base import Encoder, encoder_in, unit
 

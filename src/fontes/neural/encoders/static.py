@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from ...core.arrays import Float32s, Int64s, Ints
 from ...core.errors import InputError
-from ...core.progress import Progress
-from ...core.work import reporter
+from ...core.work import Progress, reporter
 from ...storage.compiled import kernel
 from ..models.compute import ComputePrecision, Prepared
 from ..models.hub import library, model_errors, read_json

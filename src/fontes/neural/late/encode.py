@@ -13,10 +13,9 @@ import numpy as np
 
 from ...core.arrays import Float32s, Int32s
 from ...core.errors import FontesError, IndexFormatError, ParameterError
-from ...core.precision import fix_precision
-from ...core.progress import ProgressCallback
+from ...core.part import fix_precision
 from ...core.values import Topics
-from ...core.work import work as working
+from ...core.work import ProgressCallback, work as working
 from ...index.embeddings.encoding import SegmentEncodingJob, VectorEncoding, vector_encoding
 from ...index.embeddings.journal import remote_encoder
 from ...index.embeddings.store import check_segments_exist, encode_segment, with_progress

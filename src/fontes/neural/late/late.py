@@ -11,12 +11,11 @@ import numpy as np
 
 from ...core.arrays import Float32s, Int64s
 from ...core.errors import ParameterError
-from ...core.progress import Progress
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics
-from ...core.work import reporter, work
+from ...core.work import Progress, reporter, work
 from ...index.columns import explain_exclusion, filter_of
 from ..models.base import check_fields
 from ..stored import named_model

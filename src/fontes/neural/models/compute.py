@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 
 from ...core.arrays import Float64s, Indices, Int64s, Ints, Objects, Scalar
 from ...core.errors import FontesError, ParameterError
-from ...core.processor import cpuinfo, processor_features, processors
-from ...core.progress import Progress
-from ...core.work import reporter, resources
+from ...core.work import Progress, cpuinfo, processor_features, processors, reporter, resources
 from ...storage.caches import Notes
 from .hub import library
 

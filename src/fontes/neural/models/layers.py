@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...core.processor import processor_features
+from ...core.work import processor_features
 
 Network = TypeVar("Network", bound=nn.Module)
 INT8, TINY = 127, 1e-12  # greatest int8, and the least scale

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...core.processor import processor_features
+from ...core.work import processor_features
 from .layers import Embedding, Linear, Norm, build, read_tensors
 
 TYPE = "modernbert"

@@ -11,10 +11,9 @@ import numpy as np
 
 from ...core.arrays import Float32s, Indices, Int64s, Ints
 from ...core.errors import ParameterError, PipelineError
-from ...core.progress import Progress
 from ...core.run import Run
 from ...core.values import Doc, Explanation, Topic
-from ...core.work import reporter, unreported
+from ...core.work import Progress, reporter, unreported
 from ...index import Index, State
 from ...rerank.reranker import Reranker
 from ..encoders.base import Encoder, document_vectors, encoder_in

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 
 from ...core.arrays import Indices, Objects, Records
-from ...core.builtin import provided
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
-from ...core.progress import Progress
+from ...core.registry import provided
 from ...core.run import Run
 from ...core.strings import offsets_of
 from ...core.values import Doc, Topic, Topics, text_of
-from ...core.work import reporter, unreported
+from ...core.work import Progress, reporter, unreported
 from ...index.embeddings.weights import WEIGHTS, TermVectors
 from ...lexical.learned_sparse import LearnedSparseWeighting
 from ...lexical.retriever import Lexical, checked_weights

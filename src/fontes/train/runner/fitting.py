@@ -19,8 +19,7 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from ...core.errors import ParameterError
-from ...core.progress import Progress, silent
-from ...core.work import reporter, work
+from ...core.work import Progress, reporter, silent, work
 from ...neural.models.compute import candidates, fastest_of
 from ...neural.models.hub import device, model_errors, quiet, without_warnings
 from .checkpoint_folder import CheckpointFolder

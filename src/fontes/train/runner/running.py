@@ -9,8 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...core.progress import ProgressCallback, silent
-from ...core.work import work
+from ...core.work import ProgressCallback, silent, work
 from ...neural.models.hub import fingerprint, library, model_errors
 from .card import describe, licence_of
 from .checkpoint_folder import IDENTITY, check_output_folder, new_model_folder, open_checkpoints

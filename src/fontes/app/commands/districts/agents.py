@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ....core.qrels import Qrels
+from ....core.values import Qrels
 from ...completion import complete_pipeline
 from ...options import IndexPath, Json, Measures, ReportFiles, argument, option, options_of
 from ...server.settings import ServerSettings
