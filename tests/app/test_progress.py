@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from fontes.app import progress as shown
+from fontes.app import output as shown
 from fontes.app.flags import flags
 from fontes.core.work import Progress, lines, silent
 

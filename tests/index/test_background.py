@@ -13,8 +13,7 @@ from fontes import Doc, Index
 from fontes.core import IndexFormatError
 from fontes.core.work import work
 from fontes.index import draft
-from fontes.index.background import merged_aside
-from fontes.index.writer import BusyError, rewrite, writing
+from fontes.index.writer import BusyError, merged_aside, rewrite, writing
 
 WORDS = ("well", "pump", "water", "stone")
 

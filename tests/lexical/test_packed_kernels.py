@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fontes.index.packed import NO_CODES, list_offsets
 from fontes.index.packed_kernels import WINDOW, pack
-from fontes.lexical.unions import unite
+from fontes.lexical.lists import unite
 from fontes.storage import compiled
 from fontes.storage.arrays import fixed
 

@@ -13,7 +13,7 @@ from support.small_collections import PROPERTY
 
 from fontes.core.query import Phrase, Window
 from fontes.index import Index
-from fontes.lexical.conjunctions import intersect
+from fontes.lexical.lists import intersect
 from fontes.lexical.proximity import meeting
 from fontes.lexical.pseudo_terms import counts_of
 from fontes.text.proximity import spans_among

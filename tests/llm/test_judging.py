@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import fontes as ft
-from fontes.app.judging.judging import agreement, judgments_of
-from fontes.app.judging.machine import judge_name, judge_pool
+from fontes.app.judging.judging import agreement, judge_name, judge_pool, judgments_of
 from fontes.app.judging.store import JudgmentStore
 from fontes.llm import LlmJudge, Prompt, StoredAnswer
 from fontes.llm.judging import label_of

@@ -154,7 +154,7 @@ def test_numpy_unpacks_postings_as_the_loop_does() -> None:
 
 def test_the_first_build_on_a_machine_says_that_it_compiles(tmp_path: Any) -> None:
     code = (
-        "from fontes.app.progress import reporting\n"
+        "from fontes.app.output import reporting\n"
         "from fontes.text import tokenizers\n"
         "with reporting(compiling=True):\n    pass\n"
         "import pathlib; place = pathlib.Path(tokenizers._scan.stats.cache_path); place.mkdir(parents=True, exist_ok=True)\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fontes.storage import artifact, interrupts, system
-from fontes.storage.interrupts import complete, uninterrupted
+from fontes.storage import artifact, system
+from fontes.storage.system import complete, uninterrupted
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ def test_a_step_in_another_thread_just_runs() -> None:
     thread.start()
     thread.join()
     assert complete == [Path("x")]
-    assert interrupts.complete is complete
+    assert system.complete is complete
 
 
 @pytest.mark.parametrize("exchange", [True, False])

@@ -12,7 +12,7 @@ import pytest
 from support.processes import in_a_child
 
 from fontes.core import FontesError
-from fontes.storage.locks import locked
+from fontes.storage.system import locked
 
 BUSY = FontesError("somebody is in the way")
 

@@ -12,7 +12,7 @@ import pytest
 from fontes.core import FontesError
 from fontes.storage import system
 from fontes.storage.artifact import commit, drafting, staging
-from fontes.storage.locks import locked
+from fontes.storage.system import locked
 
 BUSY = FontesError("busy")
 

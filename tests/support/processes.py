@@ -15,7 +15,7 @@ import pytest
 
 from fontes.app.running import Interrupted, _interrupt
 from fontes.core import FontesError
-from fontes.storage import interrupts
+from fontes.storage import system
 
 
 def in_a_child(work: Callable[[], object]) -> int:
@@ -86,7 +86,7 @@ def _child(number: int, signal_number: int, folder: str, work: Callable[[], obje
             if count == number:
                 os.kill(os.getpid(), signal_number)
 
-    interrupts.complete.clear()
+    system.complete.clear()
     signal.signal(signal.SIGINT, _interrupt)
     status, message = DONE, ""
     try:

@@ -25,7 +25,7 @@ def small_tiers(monkeypatch: pytest.MonkeyPatch, segments: int, documents: int |
 def small_merges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let three segments be merged into one, and of more than five documents by a thread beside the writes of a server."""
     small_tiers(monkeypatch, 3, 1)
-    for module in ("fontes.index.draft", "fontes.index.background", "fontes.app.server.writing"):
+    for module in ("fontes.index.draft", "fontes.index.writer", "fontes.app.server.writing"):
         monkeypatch.setattr(f"{module}.SMALL", 5)
 
 

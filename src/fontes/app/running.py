@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO, NoReturn, cast
 
 from ..core.errors import FontesError, InputWarning
-from ..storage.interrupts import complete
+from ..storage.system import complete
 from .flags import flags, flags_first
 
 

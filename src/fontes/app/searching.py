@@ -104,9 +104,8 @@ def _write_run(
     from ..experiments import metadata_of
     from ..formats import write_run
     from ..reorder import NotItself
-    from .output import print_json
+    from .output import print_json, reporting
     from .pipelines import applied, say_missing
-    from .progress import reporting
     from .results import ranking_as_json, why_empty
 
     topics, not_itself = options.topics, options.not_itself

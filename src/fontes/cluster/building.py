@@ -27,7 +27,7 @@ from ..index.settings import IndexSettings
 from ..storage.artifact import META, drafting
 from ..storage.files import STANDARD
 from ..storage.hashes import hash_json
-from ..storage.interrupts import uninterrupted
+from ..storage.system import uninterrupted
 from .actors import map_unordered
 from .joining import Cluster, joined_here
 from .segments import Child, DocumentPart, FinishedSegment, ShardMerge, make_check, make_merge, make_part, segment_at

@@ -23,10 +23,9 @@ from ..formats import write_run
 from ..formats.json_text import json_text
 from ..measures import Measure
 from ..plots.tables import SUFFIXES
-from ..storage.files import write
+from ..storage.files import links_in, write
 from ..storage.hashes import hash_json
-from ..storage.links import links_in
-from ..storage.locks import locked
+from ..storage.system import locked
 from .collection import Collection
 from .measurements import measuring
 from .problems import System, is_inside

@@ -15,11 +15,10 @@ from ..core import Doc, InputError, ParameterError
 from ..core.tabular import Tabular, columns_of, is_frame, listed
 from ..storage.files import STANDARD
 from .bad_records import BadRecords
-from .cells import PLAIN, cell_value, cell_values, is_json
 from .decoding import ReadingOptions, reading_of
 from .folder import CorpusPiece, cut, grouped, pieces_of
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
-from .frames import FrameChunk, chunks_of
+from .frames import PLAIN, FrameChunk, cell_value, cell_values, chunks_of, is_json
 from .packed import Packing
 from .records import DOC_FIELDS, Fields, doc_from
 

@@ -14,9 +14,9 @@ from ..core.table import Table
 from ..core.tabular import TOPIC_ID
 from ..storage.compression import check_unpacked_size
 from ..storage.files import MAX_PIECE
-from .cells import cell_value
 from .csv import columns_by_choice
 from .format import File, Format
+from .frames import cell_value
 from .records import Fields, check_chosen, doc_from, located_in
 
 ROWS = 1000  # rows of a Parquet file in memory at once

@@ -32,10 +32,8 @@ from ..storage.artifact import (
 )
 from ..storage.files import as_path
 from ..storage.hashes import hash_json
-from ..storage.interrupts import uninterrupted
-from ..storage.locks import locked
 from ..storage.remote import address_of
-from ..storage.system import sync_folder
+from ..storage.system import locked, sync_folder, uninterrupted
 from .columns.schema import Schema
 
 FOLDER = re.compile(r"([a-z]\w*)-[0-9a-f]{16}(-\w+)*")  # of a component encoded after the build

@@ -8,8 +8,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from ..core.errors import IndexFormatError
-from ..storage.leftovers import Leftover, hidden, is_in_use
-from ..storage.locks import locked
+from ..storage.system import locked
+from ..storage.temporary import Leftover, hidden, is_in_use
 from .embeddings.encoded import DRAFT
 from .embeddings.encoding import DRAFT_FILES
 from .embeddings.vectors import FOLDER, latest

@@ -11,10 +11,10 @@ from ..core.errors import FontesError, IndexFormatError, InputError, ParameterEr
 from ..core.work import Progress, ProgressCallback, reporter, work
 from ..storage.artifact import META, FileTable, changed, check_folder, wrong_size
 from ..storage.caches import DiskCache
+from ..storage.files import refuse_links
 from ..storage.hashes import hash_text
-from ..storage.links import refuse_links
-from ..storage.locks import locked
 from ..storage.remote import address_of, fetch, files_below, put, remove
+from ..storage.system import locked
 from .files import (
     MANIFEST,
     SEGMENT,

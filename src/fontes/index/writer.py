@@ -20,19 +20,18 @@ from ..core.arrays import Int64s
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.strings import Strings, encodable
 from ..core.values import Doc
-from ..core.work import cluster
+from ..core.work import cluster, resources, work
 from ..formats import read_corpus
 from ..formats.ciff import ciff_file
 from ..formats.corpus import Corpus, IterableCorpus
-from ..storage.artifact import drafting
+from ..storage.artifact import drafting, staging
 from ..storage.compiled import prepare_for_change
 from ..storage.files import STANDARD
-from ..storage.interrupts import uninterrupted
-from ..storage.locks import locked
-from .build import build_segment
+from ..storage.system import locked, uninterrupted
+from .build import build_segment, copy_documents, deleted_between, is_indexed_alike, rebuild_all
 from .ciff import ciff_segment
 from .columns import ColumnWriter, Schema, filter_of
-from .draft import Draft
+from .draft import MEMORY, SMALL, Draft
 from .embeddings.encoded import merge_conflict
 from .files import (
     DRAFT_OF_WRITER,
@@ -52,7 +51,6 @@ from .files import (
 )
 from .filled import FieldCounter
 from .patches import patched
-from .rebuilding import copy_documents, deleted_between, is_indexed_alike, rebuild_all
 from .remote import copies
 from .segment import Segment
 from .settings import IndexSettings
@@ -64,6 +62,7 @@ DUPLICATES = ("error", "skip", "replace")
 ATTEMPTS = 5  # to change an index that is built again during each of them
 
 logger = logging.getLogger("fontes.index")
+MERGED = "merged"  # the staged folder's name
 
 
 class BusyError(FontesError):
@@ -462,3 +461,58 @@ def commit_draft(
             remove_unnamed(path)
             raise
     return state.refreshed()
+
+
+@contextmanager
+def merged_aside(opened: State) -> Iterator[Callable[[], State | None] | None]:
+    """Merge the next segments that a commit leaves because they are large, while the index may be changed.
+
+    Args:
+        opened: A state of the index.
+
+    Yields:
+        A function that puts the merged segment in place of the others, in a commit, and returns the new state; it returns None
+        and changes nothing if one of them was merged or rewritten meanwhile. It raises BusyError while another process changes
+        the index, and can be called again. None if there is nothing to merge.
+
+    Raises:
+        IndexFormatError: A segment is damaged.
+        FontesError: The disk is full or cannot be written; nothing was changed.
+    """
+    state, path = opened.refreshed(), real_path(opened.path)
+    if Draft(state, path).large_pile() is None:
+        yield None
+        return
+    try:
+        with staging(path / MERGED) as folder:
+            draft = Draft(state, folder)
+            first, last = draft.large_pile() or (0, 0)
+            sources, names = tuple(draft.leaves[first:last]), [entry["name"] for entry in draft.entries[first:last]]
+            try:
+                with work(threads=1, memory=min(MEMORY, resources().memory)):
+                    draft.merge(first, last)
+            except (IndexFormatError, FileNotFoundError):
+                if set(names) <= {entry["name"] for entry in read_manifest(path)["segments"]}:
+                    raise
+                yield None  # another process has merged them, and removed their files
+                return
+            merged, entry = draft.leaves[first].segment.folder, draft.entries[first]
+
+            def install() -> State | None:
+                try:
+                    with writing(opened) as (newest, new_folder):
+                        new = Draft(newest, new_folder)
+                        new.sort_by_shard()
+                        new_names = [entry["name"] for entry in new.entries]
+                        start = new_names.index(names[0]) if names[0] in new_names else 0
+                        if new_names[start : start + len(names)] != names:
+                            return None
+                        new.replace(start, sources, merged, entry)
+                        new.merge_piled(SMALL)
+                        return commit_draft(newest, new, new_folder)
+                except ReplacedError:
+                    return None
+
+            yield install
+    except OSError as error:
+        raise FontesError(f"{opened.path} cannot be written: {error.strerror or error}; nothing was changed") from error

@@ -27,7 +27,7 @@ from ..storage.arrays import REMEDY, fixed
 from ..storage.caches import Cached, LazyAttribute
 from ..storage.threads import in_threads
 from .curves import SAME_WEIGHTS, ScoreTable
-from .unions import unite
+from .lists import unite
 from .weighting import Postings, Statistics, Weighting, saturation_of
 
 if TYPE_CHECKING:

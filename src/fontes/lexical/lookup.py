@@ -11,9 +11,9 @@ import numpy as np
 
 from ..storage.compiled import compiled
 from ..storage.pinned import read_only
-from .conjunctions import shared_of
 from .kernel import LOOKUP_COST, ONE, WORD, search_bag
 from .keys import key_of, write_best
+from .lists import shared_of
 from .packed_kernels import add_weights, meet, read
 
 if TYPE_CHECKING:

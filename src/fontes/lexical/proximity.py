@@ -8,8 +8,8 @@ from ..core.arrays import Int32s, Int64s
 from ..core.query import Phrase, Window
 from ..index.parts import Part
 from ..text.proximity import Spans, count_clause, spans_among
-from .conjunctions import intersect, meet
 from .impacts import decoded_lists
+from .lists import intersect, meet
 
 NO_MATCHES = np.zeros(0, np.int32), np.zeros(0, np.int32)
 

@@ -33,9 +33,8 @@ from ..text.analyzer import MAX_CACHED_WORDS, Analyzer
 from .direct import Bags, Direct
 from .impacts import weighted_postings
 from .parts import count_of_terms, documents_of_terms, located_in
-from .plans import PlanRow, SearchPlan
 from .searching import bags_of, scores_of, search_bags
-from .structured import MAX_TERM_WEIGHT, StructuredQuery
+from .structured import MAX_TERM_WEIGHT, PlanRow, SearchPlan, StructuredQuery
 from .weighting import Postings, Statistics, Weighting, posting_of
 
 if TYPE_CHECKING:

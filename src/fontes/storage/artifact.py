@@ -20,12 +20,9 @@ from typing import Any, TypeVar
 
 from ..core.errors import FontesError, IndexFormatError
 from .arrays import Arrays, sync
-from .files import write
+from .files import refuse_links, write
 from .hashes import hash_file, hash_json
-from .interrupts import uninterrupted
-from .links import refuse_links
-from .locks import locked
-from .system import exchange, is_at, sync_file, sync_folder
+from .system import exchange, is_at, locked, sync_file, sync_folder, uninterrupted
 from .threads import pool_of
 
 META = "artifact.json"  # the file with the metadata

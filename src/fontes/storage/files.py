@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from ..core import InputError
+from ..core.errors import FontesError
 from .compression import BUFFER, compressing, decompressed, without_ending
-from .interrupts import uninterrupted
 from .remote import address_of, open_at
-from .system import replace
+from .system import replace, uninterrupted
 
 STANDARD = "-"
 MAX_PIECE = 1 << 26  # maximum bytes read at once: a line, a document, a table row, a file that is one value
@@ -297,3 +297,18 @@ def _write_error(name: str, error: OSError) -> Exception:
     if name == STANDARD and isinstance(error, BrokenPipeError):
         return error
     return InputError(f"{'standard output' if name == STANDARD else name}: cannot be written ({error.strerror or error})")
+
+
+def links_in(path: Path) -> Iterator[Path]:
+    """Yield the symbolic links at and below a path; none if the path does not exist."""
+    if path.is_symlink():
+        yield path
+        return
+    for name, folders, files in os.walk(path):
+        yield from (entry for entry in (Path(name) / inner for inner in sorted([*folders, *files])) if entry.is_symlink())
+
+
+def refuse_links(path: Path) -> None:
+    """Raise FontesError if a path is or contains a symbolic link; call it before writing or removing."""
+    if link := next(links_in(path), None):
+        raise FontesError(f"{link} is a link, which may lead anywhere; remove it. Nothing was changed")

@@ -1,20 +1,29 @@
-"""Differences of operating systems: locks and entries of folders, renames, and whether a process lives."""
+"""Operating systems: locks and entries of folders, renames, whether a process lives, and blocks that Ctrl-C does not split."""
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
 import os
+import signal
 import tempfile
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
+
+from ..core.errors import FontesError
 
 WINDOWS = os.name == "nt"
 
 ATTEMPTS = 50  # to rename on Windows, which fails while another process reads the target
 RETRY_PAUSE = 0.02  # seconds between two attempts
+POLL = 0.01  # seconds between two attempts to get a lock
+complete: list[Path] = []
+"""Files and folders that this process has completed, in order."""
 QUERY, RUNNING = 0x1000, 259  # PROCESS_QUERY_LIMITED_INFORMATION and STILL_ACTIVE of Windows
 
 
@@ -95,3 +104,42 @@ def is_alive(process: int) -> bool:
     except PermissionError:
         return True  # it belongs to another user
     return True
+
+
+@contextmanager
+def locked(folder: Path, busy: FontesError | None = None) -> Iterator[int]:
+    """Hold the lock of a folder or file during the block, and yield its descriptor, valid even after a rename.
+
+    Raises `busy` if another process or thread holds the lock (None waits), and OSError if the folder cannot be opened.
+    """
+    from filelock import lock_descriptor
+
+    handle = lock_handle(folder)
+    try:
+        if not lock_descriptor(handle, blocking=busy is None, poll_interval=POLL):
+            assert busy is not None
+            raise busy
+        yield handle
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def uninterrupted(path: Path | None = None) -> Iterator[None]:
+    """Delay an interrupt until the end of the block, which completes `path`. Has no effect outside the main thread."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        if path is not None:
+            complete.append(path)
+        return
+    waiting: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: waiting.append((number, frame)))
+    try:
+        yield
+        if path is not None:
+            complete.append(path)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if waiting:
+            handler(*waiting[0])

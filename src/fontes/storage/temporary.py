@@ -1,21 +1,25 @@
-"""Temporary folders that are removed with the last value that uses them, or with the process."""
+"""Temporary folders and files, and leftovers of stopped processes."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import weakref
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..core.errors import FontesError
-from .interrupts import uninterrupted
-from .locks import locked
+from .system import is_alive, locked, uninterrupted
 
 PREFIX = "fontes-memory-"
 LOCK = "lock"  # not the folder itself, which those who write in it lock
 _BUSY = FontesError("the folder is in use")
+STAGING_FOLDER = re.compile(r"\.(.+)\.building-[a-z0-9_]{8}", re.DOTALL)  # folders of `artifact.staging`
+TEMPORARY_FILE = re.compile(r"\.(.+)\.(\d+)-\d+\.tmp", re.DOTALL)  # files of `files.write`, with the process id
 
 
 class TemporaryFolder:
@@ -54,6 +58,59 @@ def _remove(path: Path, lock: ExitStack, process: int) -> None:
     if process == os.getpid():  # not in a fork of the process, which has the object, too
         shutil.rmtree(path, ignore_errors=True)
     lock.close()
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Orphaned folder or file.
+
+    Args:
+        path: Its path.
+        what: Description.
+        in_use: Whether a process uses it, so that it stays.
+        guard: Folder to lock during removal.
+        is_orphaned: Whether it is still orphaned, checked under that lock.
+    """
+
+    path: Path
+    what: str
+    in_use: bool
+    guard: Path = field(repr=False)
+    is_orphaned: Callable[[], bool] = field(default=lambda: True, repr=False, compare=False)
+
+    def remove(self) -> bool:
+        """Remove it unless in use; whether it is gone."""
+        with suppress(OSError, FontesError), locked(self.guard):
+            if self.is_orphaned() and not (self.guard != self.path and is_in_use(self.path)):
+                if self.path.is_dir():
+                    shutil.rmtree(self.path, ignore_errors=True)
+                else:
+                    self.path.unlink()
+        return not self.path.exists()
+
+
+def hidden(folder: Path, name: str | None = None) -> Iterator[Leftover]:
+    """Yield hidden temporary folders and files in a folder, for the final name `name` or any."""
+    with suppress(OSError):
+        for entry in sorted(folder.iterdir()):
+            if entry.is_symlink():
+                continue
+            if (match := STAGING_FOLDER.fullmatch(entry.name)) and name in (None, match[1]) and entry.is_dir():
+                yield Leftover(entry, f"an unfinished {match[1]}", is_in_use(entry), folder)
+            elif (match := TEMPORARY_FILE.fullmatch(entry.name)) and name in (None, match[1]) and entry.is_file():
+                yield Leftover(entry, f"an unfinished {match[1]}", is_alive(int(match[2])), folder)
+
+
+def is_in_use(path: Path) -> bool:
+    """Whether another process or thread holds a folder's lock; files are never locked."""
+    if path.is_dir():
+        with suppress(OSError):
+            try:
+                with locked(path, _BUSY):
+                    return False
+            except FontesError:
+                return True
+    return False
 
 
 _FOLDERS: weakref.WeakValueDictionary[Path, TemporaryFolder] = weakref.WeakValueDictionary()

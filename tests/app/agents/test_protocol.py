@@ -21,8 +21,7 @@ from typer.main import get_command
 
 from fontes.app import cli
 from fontes.app.agents.protocol import Protocol, check_key, id_in
-from fontes.app.agents.skill import FILES
-from fontes.app.agents.tools import TOOLS
+from fontes.app.agents.tools import FILES, TOOLS
 from fontes.app.server.settings import ServerSettings
 
 

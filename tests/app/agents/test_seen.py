@@ -15,8 +15,7 @@ from support.agents import connected
 import fontes as ft
 from fontes.app.agents.budget import tokens_of
 from fontes.app.agents.calls import ALL_SHOWN, Tools
-from fontes.app.agents.log import CallLog, read_log
-from fontes.app.agents.shown import MAX_DOCUMENTS, MAX_SESSIONS, ShownDocuments
+from fontes.app.agents.log import MAX_DOCUMENTS, MAX_SESSIONS, CallLog, ShownDocuments, read_log
 from fontes.app.server.service import Service
 from fontes.app.server.settings import ServerSettings
 

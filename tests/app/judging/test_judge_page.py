@@ -12,7 +12,7 @@ from support.model_server import KEY, model_server
 from support.serving import springs
 
 import fontes as ft
-from fontes.app.judging.machine import judge_pool
+from fontes.app.judging.judging import judge_pool
 
 TOPICS = {"1": "hot spring water", "2": "oasis in the <b>desert</b>"}
 pages = pytest.importorskip("support.pages")

@@ -15,9 +15,9 @@ from support.serving import DOCS, Running, serving
 
 from fontes import Doc, Index, Topic
 from fontes.app.server.application import application
-from fontes.app.server.examples import example_queries, overview_of
 from fontes.app.server.guard import Guard
 from fontes.app.server.health import Metrics
+from fontes.app.server.served import example_queries, overview_of
 from fontes.app.server.service import Service
 from fontes.app.server.settings import ServerSettings
 from fontes.core import expression

@@ -18,8 +18,7 @@ from support.serving import DOCS, TOKEN, Running, process, springs, writable
 
 from fontes import Doc, Index
 from fontes.app.server import writing
-from fontes.app.server.tickets import Tickets
-from fontes.app.server.writing import Effect, Write
+from fontes.app.server.writing import Effect, Tickets, Write
 from fontes.index import Change
 
 ASYNC = {"Prefer": "respond-async"}

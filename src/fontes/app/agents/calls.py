@@ -31,8 +31,8 @@ from ..server.searching import BINS, SearchOptions, SearchRequest, topics_read, 
 from ..server.served import ServedState
 from ..server.service import Service
 from .budget import MORE_TOKENS, Answer, as_json, cut, fit, shortened, tokens_of
+from .log import ShownDocuments
 from .near_duplicates import groups_of, reason
-from .shown import ShownDocuments
 from .tools import MIN_TOKENS, NOTHING, TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
 
 log = logging.getLogger("fontes.server")

@@ -1,4 +1,4 @@
-"""The log of calls: one JSON object per line, appended at once."""
+"""The log of calls: one JSON object per line, appended at once; and the documents that a session has seen."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 import re
 import secrets
 import threading
+import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,6 +27,8 @@ MAX_ARGUMENT = 4_000  # maximum characters of a logged argument
 MAX_ARGUMENTS = 10  # maximum logged arguments of a call, more than any tool has
 MAX_NAME = 100  # maximum characters of a logged name
 NAME = re.compile(r"[^\w.-]+")
+MAX_SESSIONS = 1_000  # remembered sessions
+MAX_DOCUMENTS = 1_000  # remembered documents of a session and an index
 
 
 @dataclass(frozen=True)
@@ -188,3 +192,39 @@ def _read_calls(file: Path) -> Iterator[LoggedCall]:
     if problems:
         counted = f"one of {len(problems):,} lines that are" if len(problems) > 1 else "a line that is"
         warnings.warn(InputWarning(f"{problems[0]}; {counted} left out"), stacklevel=2)
+
+
+class ShownDocuments:
+    """Documents by session and index; the oldest are forgotten beyond the limits, and a session after a pause as in the log.
+
+    Args:
+        clock: Returns the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._sessions: OrderedDict[str, tuple[float, dict[str, dict[str, None]]]] = OrderedDict()
+
+    def of(self, session: str, index: str) -> Set[str]:
+        """Return the ids of an index's documents that a session has shown."""
+        last, by_index = self._sessions.get(session, (0.0, {}))
+        if self._clock() - last > SESSION_PAUSE.total_seconds():
+            return frozenset()
+        return by_index.get(index, {}).keys()
+
+    def add(self, session: str, index: str, doc_ids: Iterable[str]) -> None:
+        """Remember documents of an answer."""
+        last, by_index = self._sessions.pop(session, (0.0, {}))
+        if self._clock() - last > SESSION_PAUSE.total_seconds():
+            by_index = {}
+        doc_ids = tuple(doc_ids)
+        if doc_ids:
+            shown = by_index.setdefault(index, {})
+            for doc_id in doc_ids:
+                shown.pop(doc_id, None)
+                shown[doc_id] = None
+            for doc_id in list(shown)[: max(0, len(shown) - MAX_DOCUMENTS)]:
+                del shown[doc_id]
+        self._sessions[session] = self._clock(), by_index
+        while len(self._sessions) > MAX_SESSIONS:
+            self._sessions.popitem(last=False)

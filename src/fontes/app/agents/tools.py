@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from ...core.errors import InputError
 
 TOKENS = 2_000  # default budget of an answer
 MIN_TOKENS, MAX_TOKENS = 200, 50_000
@@ -13,6 +16,7 @@ HITS = 50  # maximum hits of a call
 K = Annotated[int, Field(ge=1, le=HITS)]
 Where = Annotated[str | None, Field(description="condition on columns: year >= 2020 and kind == 'a'")]
 Reasoning = Annotated[str | None, Field(description="why you search")]
+FILES = Path(__file__).parent / "skill_files"
 
 
 class Arguments(BaseModel):
@@ -147,3 +151,24 @@ Search {index} ({documents:,} documents) for: {question}
 3. Call `read` on the hits that may answer, or `evidence` with a claim to get its sentences. Skip what `also` lists.
 4. When searches bring nothing new, stop.
 5. Answer from what you read, cite document ids in [brackets], and say what you did not find."""
+
+
+def write_skill(folder: Path) -> list[str]:
+    """Write the files of the skill into a folder, in place of an earlier version; return their names.
+
+    Raises:
+        InputError: A file cannot be written, or the folder has the SKILL.md of another skill.
+    """
+    skill = folder / "SKILL.md"
+    try:
+        if skill.exists() and not skill.read_text(encoding="utf-8", errors="replace").startswith("---\nname: fontes\n"):
+            raise InputError(
+                f"{skill}: this is the skill of something else; name a folder of its own, such as {folder / 'fontes'}"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        names = sorted(path.name for path in FILES.glob("*.md"))
+        for name in names:
+            (folder / name).write_text((FILES / name).read_text(encoding="utf-8"), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{folder}: the skill cannot be written there ({error.strerror or error})") from None
+    return names

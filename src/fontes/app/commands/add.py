@@ -22,9 +22,8 @@ def add(
 ) -> None:
     """Add documents to an index, or replace some that it has. Running searches are not disturbed."""
     from ...formats.corpus import with_prefixes
-    from ..output import counted, print_change
+    from ..output import counted, print_change, reporting
     from ..pipelines import open_index
-    from ..progress import reporting
 
     opened = open_index(index, analyzer)
     docs = with_prefixes(part, id_prefix or (), lambda parts: documents(parts, format))

@@ -19,8 +19,7 @@ def bench(
     """Run the same systems on several collections: one table with means, ranks and tests, and an experiment for each."""
     from ...experiments import Suite
     from ...experiments.runner import LOCK
-    from ..output import check_values, counted, end_check, print_report
-    from ..progress import note, reporting
+    from ..output import check_values, counted, end_check, note, print_report, reporting
 
     check_local(check, ray)
     suite = Suite(file, output)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from ..options import Json, argument, option
 
 if TYPE_CHECKING:
-    from ...storage.leftovers import Leftover
+    from ...storage.temporary import Leftover
 
 
 MARKER_FILES = ("experiment.lock", "unfinished.json", "config.json")  # of folders of results and of models

@@ -15,8 +15,7 @@ def copy(
 ) -> None:
     """Copy an index to a directory or an address, and check all sums. Existing files are not copied again."""
     from ...index.remote import copy_index
-    from ..output import tell
-    from ..progress import reporting
+    from ..output import reporting, tell
     from ..usage import refuse_misspelt
 
     refuse_misspelt(source)

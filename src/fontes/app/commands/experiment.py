@@ -20,8 +20,7 @@ def experiment(
     from ...experiments import Experiment
     from ...experiments.provenance import Check
     from ...experiments.runner import LOCK
-    from ..output import check_values, counted, end_check, print_report
-    from ..progress import note, reporting
+    from ..output import check_values, counted, end_check, note, print_report, reporting
 
     check_local(check, ray)
     experiment_run = Experiment(file, output)

@@ -49,9 +49,8 @@ def fit(
     json: Json = False,
 ) -> None:
     """Choose the best pipeline within a time budget, and measure the choice on held-out topics."""
-    from ..output import print_report
+    from ..output import print_report, reporting
     from ..pipelines import open_index, read_judged
-    from ..progress import reporting
 
     queries, judgments = read_judged(topics, qrels, split, settings, plot)
     with reporting(json):

@@ -48,8 +48,7 @@ def index(
     """Make an index of a collection."""
     from ...formats.corpus import with_prefixes
     from ...text.analyzer import typed_analyzer
-    from ..output import counted, payload_sizes, print_json, say, size
-    from ..progress import reporting
+    from ..output import counted, payload_sizes, print_json, reporting, say, size
 
     start = time.perf_counter()
     docs = with_prefixes(part, id_prefix or (), lambda parts: documents(parts, format))

@@ -22,9 +22,8 @@ def merge(
     json: Json = False,
 ) -> None:
     """Merge the segments of an index, and drop deleted documents. Running searches are not disturbed."""
-    from ..output import print_change
+    from ..output import print_change, reporting
     from ..pipelines import open_index
-    from ..progress import reporting
 
     opened = open_index(index, analyzer)
     start = time.perf_counter()

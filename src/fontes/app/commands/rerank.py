@@ -44,9 +44,8 @@ def rerank(
     """Rerank the documents of a run: with a cross-encoder, a T5, or any pipeline from run to run."""
     from ...core import Topics
     from ...formats import read_run, write_run
-    from ..output import print_json
+    from ..output import print_json, reporting
     from ..pipelines import applied, open_index, reranker
-    from ..progress import reporting
     from ..results import ranking_as_json
 
     check_one_stdin(run=run, topics=topics)

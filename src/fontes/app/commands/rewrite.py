@@ -23,8 +23,8 @@ def rewrite(
     """Rewrite the turns of conversations so that each can be searched by itself."""
     from ...core import Topics
     from ...formats import write_topics
+    from ..output import reporting
     from ..pipelines import open_index, rewriter
-    from ..progress import reporting
 
     stage = rewriter(with_, None if index is None else open_index(index, analyzer), "fontes rewrite")
     turns = Topics.read(topics, split, format)

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from ...core.errors import FontesError, InputError, ParameterError
 from ...core.values import Topic, Topics
 from ...storage.files import as_path
-from ...storage.locks import locked
+from ...storage.system import locked
 
 NAME = re.compile(r"\w[\w .@-]{0,39}")
 GRADES = range(4)

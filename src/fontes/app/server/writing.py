@@ -15,12 +15,11 @@ from ...core.errors import FontesError, InputError
 from ...core.values import Doc
 from ...core.work import Progress, work
 from ...index import Change
-from ...index.background import merged_aside
 from ...index.columns import filter_of
 from ...index.draft import SMALL, piled
 from ...index.patches import patched
 from ...index.state import State
-from ...index.writer import BusyError, rewrite
+from ...index.writer import BusyError, merged_aside, rewrite
 from .answers import RefusedError, busy, problem_of
 from .served import ServedIndex
 from .tickets import Tickets

@@ -20,7 +20,7 @@ from ...core.strings import offsets_of
 from ...core.values import Doc
 from ...storage.arrays import write_array
 from ...storage.artifact import commit, read_settings, seal, settings
-from ...storage.interrupts import uninterrupted
+from ...storage.system import uninterrupted
 from ..component import Described, components
 from ..segment import Leaf, Segment
 from .encoded import EncodedComponent, EncodingJob

@@ -18,7 +18,7 @@ from ...core.errors import IndexFormatError, InputError, ParameterError
 from ...core.strings import Strings, offsets_of
 from ...storage.artifact import Artifact, ArtifactKind, commit, facts_of, seal, settings
 from ...storage.hashes import hash_json
-from ...storage.interrupts import uninterrupted
+from ...storage.system import uninterrupted
 from ..component import Described, components
 from ..inversion import PostingsWriter
 from ..parts import Searchable

@@ -13,7 +13,7 @@ from typing import Any
 from ...core.errors import FontesError, InputError
 from ...storage.arrays import sync
 from ...storage.artifact import commit, staging, umask
-from ...storage.locks import locked
+from ...storage.system import locked
 
 IDENTITY = "training.json"  # record of the training in a working folder and in a model's folder
 STATE = "trainer_state.json"  # written last: a checkpoint without it is incomplete

@@ -155,8 +155,7 @@ def replay(
         from ...agents.replay import replay as replay_log
     from ...agents.log import read_log
     from ...agents.sessions import of_index
-    from ...output import print_json
-    from ...progress import reporting
+    from ...output import print_json, reporting
     from ...server.settings import named_expressions
     from ...usage import refuse_misspelt
 
@@ -218,7 +217,7 @@ def skill(
     json: Json = False,
 ) -> None:
     """Write a skill for coding agents: SKILL.md and the files it refers to."""
-    from ...agents.skill import write_skill
+    from ...agents.tools import write_skill
     from ...output import tell
 
     files = write_skill(folder)

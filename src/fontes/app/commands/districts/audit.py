@@ -82,7 +82,7 @@ def _stored_judgments(path: Path) -> tuple[Qrels, Qrels] | None:
     """Return the judgments of a file of `fontes judge`, and those by models alone; None for another file."""
     if not path.is_file() or not path.read_bytes().startswith(b"SQLite format 3"):
         return None
-    from ...judging.machine import judged_with_machines
+    from ...judging.judging import judged_with_machines
 
     return judged_with_machines(path)
 

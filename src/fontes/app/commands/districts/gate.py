@@ -28,8 +28,7 @@ def init(
 ) -> None:
     """Write the file of a gate, with a first baseline."""
     from ....gate import init as write_gate
-    from ...output import tell
-    from ...progress import reporting
+    from ...output import reporting, tell
 
     with reporting(json, compiling=True):
         gate = write_gate(source, file, topics, qrels, split, pipeline)
@@ -55,8 +54,7 @@ def run(
 ) -> None:
     """Run baseline and candidate, and decide. Exit code 0 passes, 1 loses, 2 not enough topics, 3 did not run."""
     from ....gate import GateFile, GateResult, run_gate
-    from ...output import print_report
-    from ...progress import reporting
+    from ...output import print_report, reporting
 
     forms = {path: GateResult.form_of(path) for path in output or []}  # a wrong name is told before the arms run
     gate = GateFile.read(file)
@@ -85,8 +83,7 @@ def plan(
 
     from ....core import Qrels
     from ....gate import GateFile, plan_gate
-    from ...output import print_json, say
-    from ...progress import reporting
+    from ...output import print_json, reporting, say
 
     gate = GateFile.read(file)
     if machine is not None:

@@ -78,7 +78,7 @@ def judge(
         from ...server.service import Service
     from ....core import Topics
     from ....formats import read_run
-    from ...progress import reporting
+    from ...output import reporting
     from ...usage import refuse_misspelt
 
     refuse_misspelt(index)
@@ -110,9 +110,8 @@ def judge(
 
 def _judge_by_model(store: JudgmentStore, index: Index, llm: str, guidelines: str | None) -> None:
     from ....llm import LlmJudge, model_of
-    from ...judging.machine import judge_name, judge_pool
-    from ...output import counted, say
-    from ...progress import reporting
+    from ...judging.judging import judge_name, judge_pool
+    from ...output import counted, reporting, say
 
     judge = LlmJudge(model_of(llm))
     judge = judge if guidelines is None else judge.with_(prompt=guidelines)
@@ -125,7 +124,7 @@ def _judge_by_model(store: JudgmentStore, index: Index, llm: str, guidelines: st
 def _add_judges(store: JudgmentStore, judges: list[str], renewed: list[str], path: Path | None) -> None:
     """Give a token to new and renewed judges, and print the tokens or write them to the file `path`."""
     from ....core.errors import InputError, ParameterError
-    from ...judging.machine import MACHINE
+    from ...judging.judging import MACHINE
 
     existing = [name for name in store.judges() if not name.startswith(MACHINE)]
     for name in renewed:
@@ -153,8 +152,7 @@ def _add_judges(store: JudgmentStore, judges: list[str], renewed: list[str], pat
 def _export_judgments(judgments: Path, folder: Path) -> None:
     from ...judging.judging import export
     from ...judging.store import JudgmentStore
-    from ...output import say
-    from ...progress import note
+    from ...output import note, say
 
     with JudgmentStore(judgments, reading=True) as store:
         for sentence in export(store, folder):

@@ -41,9 +41,8 @@ def ask(
     from ....core.answers import cited_answer
     from ....core.errors import ParameterError
     from ....llm import LlmAnswer, model_of
-    from ...output import print_answer, print_hits, print_json
+    from ...output import print_answer, print_hits, print_json, reporting
     from ...pipelines import open_index, retriever
-    from ...progress import reporting
     from ...results import REFUSED, why_empty
     from ...usage import refuse_exchanged
 

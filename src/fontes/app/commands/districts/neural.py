@@ -51,9 +51,8 @@ def encode(
     from ....neural.encode import encode as store
     from ....neural.encoders.reading import token_limit
     from ....neural.sparse.splade import is_sparse
-    from ...output import print_json, say
+    from ...output import print_json, reporting, say
     from ...pipelines import open_index
-    from ...progress import reporting
 
     if late and sparse:
         raise ParameterError("--late and --sparse need different models; give one of them")

@@ -28,8 +28,7 @@ def list_(json: Json = False) -> None:
     from rich.text import Text
 
     from ....recipes import registry
-    from ...output import console, print_json
-    from ...progress import note
+    from ...output import console, note, print_json
 
     recipes = dict(registry.items())
     if json:
@@ -115,8 +114,7 @@ def run(
 ) -> None:
     """Run a recipe on a collection, or on its sample, and write runs and a report."""
     from ....recipes import recipe, run_draws
-    from ...output import print_json, print_report
-    from ...progress import note, reporting
+    from ...output import note, print_json, print_report, reporting
 
     chosen = recipe(name).set(settings or [])
     if sample:

@@ -45,8 +45,7 @@ def new(
 ) -> None:
     """Set up a project from the organisers' data, and check it."""
     from ....tasks import check_data, new_project
-    from ...output import print_json, say
-    from ...progress import note, reporting
+    from ...output import note, print_json, reporting, say
 
     project = new_project(name, folder, data or [])
     with reporting(json):
@@ -67,8 +66,7 @@ def check(
 ) -> None:
     """Check the data of a project, and its submission if there is one."""
     from ....tasks import TaskProject, check_data, check_submission
-    from ...output import print_json, say
-    from ...progress import reporting
+    from ...output import print_json, reporting, say
 
     project = TaskProject.open(folder)
     with reporting(json):
@@ -108,8 +106,7 @@ def run(
 ) -> None:
     """Run a project: baselines, tuning, fusion, tests, the table and paragraph of the notes, and the submission."""
     from ....tasks import TaskOptions, TaskProject, run_task
-    from ...output import print_json, say
-    from ...progress import note, reporting
+    from ...output import note, print_json, reporting, say
 
     options = TaskOptions(dense, sparse, rerank, train, submit, depth, seed)
     project = TaskProject.open(folder)

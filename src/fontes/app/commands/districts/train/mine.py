@@ -71,9 +71,8 @@ def mine(
     from .....datasets import judged_topics
     from .....formats import read_run
     from .....train import Mining, document_examples, mine_negatives
-    from ....output import print_json
+    from ....output import print_json, reporting
     from ....pipelines import open_index, retriever
-    from ....progress import reporting
 
     from_options: dict[str, Any] = {"per_document": per_document, "keep": keep, "limit": limit}
     from_options |= {"sentences": sentences, "round_trip": round_trip, "round_trip_rank": round_trip_rank}

@@ -78,7 +78,7 @@ def cross_encoder(
     """Train a cross-encoder that reranks. After an interruption the same command resumes from the last checkpoint."""
     from .....train import train_cross_encoder
     from .....train.cross_encoder import Validation, settings_of
-    from ....progress import reporting
+    from ....output import reporting
 
     candidates = _candidates(run, index, topics, qrels, split, k)
     with reporting(json):
@@ -109,7 +109,7 @@ def mono_t5(
     """Train a MonoT5 that reranks. After an interruption the same command resumes from the last checkpoint."""
     from .....neural import MonoT5
     from .....train import Validation, train_mono_t5
-    from ....progress import reporting
+    from ....output import reporting
 
     model_settings = MonoT5Settings(**settings)
     validated = Validation(validation, *_candidates(run, index, topics, qrels, split, k))
@@ -174,7 +174,7 @@ def _encoder_command(
         json: Json = False,
     ) -> None:
         from ..... import train
-        from ....progress import reporting
+        from ....output import reporting
 
         if settings.get("mini_batch") == 0:
             settings["mini_batch"] = None
@@ -232,9 +232,8 @@ def _scored(
     from .....train import Examples
     from .....train.examples import DISTILLED
     from .....train.runner.checkpoint_folder import check_output_folder
-    from ....output import counted
+    from ....output import counted, note
     from ....pipelines import open_index
-    from ....progress import note
     from .mine import teacher_of
 
     if teacher is None:
@@ -299,8 +298,7 @@ def terms(
     """Train a term classifier for QuReTeC. After an interruption the same command resumes from the last checkpoint."""
     from .....rewrite import TermScores
     from .....train import train_terms
-    from ....output import say
-    from ....progress import reporting
+    from ....output import reporting, say
 
     with reporting(json):
         training = train_terms(topics, output, base, TermSettings(**settings), overwrite)
@@ -325,7 +323,7 @@ def rewriter(
     """Train a T5 that rewrites turns. After an interruption the same command resumes from the last checkpoint."""
     from .....core import Topics
     from .....train import train_rewriter
-    from ....progress import reporting
+    from ....output import reporting
 
     held_out = None if validation is None else Topics.read(validation)
     with reporting(json):
@@ -392,8 +390,8 @@ def ranker(
     from .....datasets import judged_topics
     from .....formats import read_run, write_run
     from .....train import train_ranker, validate_ranker
+    from ....output import reporting
     from ....pipelines import open_index, retriever
-    from ....progress import reporting
 
     if run is not None and (pipeline is not None or validation is not None):
         raise typer.BadParameter(f"--run goes without {'--pipeline' if pipeline is not None else '--validation'}")
@@ -438,8 +436,8 @@ def calibration(
     from .....datasets import judged_topics
     from .....formats import read_run
     from .....train import train_calibration, validate_calibration
+    from ....output import reporting
     from ....pipelines import open_index, retriever
-    from ....progress import reporting
 
     if run is not None and pipeline is not None:
         raise typer.BadParameter("--run goes without --pipeline")
