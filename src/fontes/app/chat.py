@@ -18,8 +18,8 @@ from ..rewrite import Conversation
 from ..storage.files import reading
 from ..text import snippet
 from .flags import flags
-from .output import console, counted, print_explanation, print_hits, print_json, say, tell
-from .results import ranking_as_json, why_empty
+from .output import console, counted, print_explanation, print_json, say, tell
+from .results import print_hits, ranking_as_json, why_empty
 
 PROMPT = "> "
 ANSWER = 1000  # maximum characters of a document that are stored as the answer, about 150 words

@@ -45,8 +45,8 @@ def argument(help: str, shown: str | bool = False, **more: Any) -> Any:
 
 IndexPath = Annotated[Path, argument("An index directory.")]
 Json = Annotated[bool, option("Print JSON.", True, "--json")]
-Topics = Annotated[str, option("Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", False)]
-Qrels = Annotated[str, option("Judgments: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", False)]
+TopicsFile = Annotated[str, option("Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", False)]
+QrelsFile = Annotated[str, option("Judgments: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", False)]
 Judged = Annotated[str, argument("Judgments: a file, a BEIR folder, irds:NAME, or -.")]
 NotItself = Annotated[bool, option("Leave out the document that has the topic's own id, as BEIR does.", True, "--not-itself")]
 Split = Annotated[str | None, option("Split of a BEIR folder, irds:NAME or sample:NAME.", "the only one")]

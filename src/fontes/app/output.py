@@ -6,25 +6,15 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core import Doc, Explanation, Ranking, Topic
-from ..core.answers import cited_answer
-from ..core.errors import FontesError, PipelineError
-from ..core.part import Part
-from ..core.query import terms_of
-from ..core.values import added_terms, tolerated
+from ..core.values import Explanation
 from ..core.work import Progress, ProgressCallback, lines, silent, work
 from ..formats.json_text import json_text
-from ..suggest import suggest
-from ..text import Snippet, snippet
 from .flags import flags
-from .results import least_total_of, rationales, why_empty
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,11 +22,10 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from ..experiments.provenance import Check
-    from ..index import Change, Index
+    from ..index import Change
     from ..measures import Evaluation
     from ..plots.tables import TableReport
 
-SHOWN_VALUES = 10  # of a column
 FORCING = {"FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "JUPYTER_COLUMNS"}  # variables that rich reads
 
 
@@ -60,7 +49,7 @@ def say(text: str) -> None:
 def say_parts(*parts: tuple[str, str]) -> None:
     """Print a line of texts, each with its style on a terminal."""
     line = "".join(text for text, _ in parts)
-    if _is_plain() and line.replace("\n", "").isprintable():  # as rich does, which takes as long to import as a search
+    if is_plain() and line.replace("\n", "").isprintable():  # as rich does, which takes as long to import as a search
         try:
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
@@ -72,7 +61,7 @@ def say_parts(*parts: tuple[str, str]) -> None:
     console().print(Text.assemble(*parts))
 
 
-def _is_plain() -> bool:
+def is_plain() -> bool:
     """Whether standard output is neither a terminal nor, by an environment variable, treated as one."""
     return not (sys.stdout.isatty() or FORCING & os.environ.keys())
 
@@ -155,92 +144,6 @@ def print_report(report: TableReport, files: Iterable[Path] | None = None, json:
         sys.stdout.write(f"{report}\n")
 
 
-def say_tolerated(topic: Topic) -> None:
-    """Report on standard error which words of a topic were searched with others."""
-    for word in tolerated(topic):
-        others = ", ".join(also["word"] for also in word["also"])
-        print(f"fontes: '{word['word']}' is searched with {others}", file=sys.stderr)
-
-
-def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
-    """Print each document with its title and its best snippet or selected sentences, with matches highlighted.
-
-    Args:
-        ranking: The hits; if there are none, a sentence gives the reason.
-        index: The index.
-        stage: The stage that searched.
-    """
-    if answer := cited_answer(ranking.topic):
-        print_answer(answer)
-    if not len(ranking):
-        cause, sentence, nearest = why_empty(ranking, index, stage)
-        correction = None
-        with suppress(FontesError):  # texts may be damaged
-            correction = suggest(index, ranking.topic.text, 1).correction if cause == "words" else None
-        say(sentence if correction is None else f"{sentence.removesuffix('.')}; did you mean {correction!r}?")
-        if nearest is not None:
-            say("Nearest documents:")
-            ranking = nearest
-    topic = ranking.topic
-    terms = {*index.analyzer(topic.text), *added_terms(topic)}.union(
-        *map(terms_of, () if topic.query is None else topic.query.scored)
-    )
-    docs = ranking.docs() if ranking.has_texts else [Doc(hit.id, "") for hit in ranking]
-    for hit, doc in zip(ranking, docs, strict=True):
-        say_parts((f"{hit.rank:>3}  {hit.score:8.4f}  ", ""), (hit.id, "bold cyan"))
-        selected = rationales(ranking, hit.id)
-        for text in (doc.title, "" if selected else doc.text):
-            if text:
-                say_parts(("     ", ""), *_styled(snippet(index.analyzer, text, terms)))
-        for number, score, text in selected:
-            prefix = (f"     {score:8.4f}  ", ""), (f"{number}: ", "dim")
-            say_parts(*prefix, *_styled(snippet(index.analyzer, text, terms, len(text))))
-
-
-def print_count(ranking: Ranking) -> None:
-    """Print how many documents match; if the pipeline cannot count them, a sentence on standard error."""
-    try:
-        say(f"{counted(ranking.total, 'document')} {'matches' if ranking.total == 1 else 'match'}.")
-    except PipelineError as error:
-        print(f"fontes: {error}", file=sys.stderr)
-
-
-def print_least_count(ranking: Ranking, stage: Part) -> None:
-    """Print how many documents match at least, if the number is known at once and exceeds the number of hits."""
-    total = least_total_of(ranking, stage)
-    if total["relation"] != "gte" and total["value"] > len(ranking):
-        more = "More than " if total["relation"] == "gt" else ""
-        say(f"{more}{total['value']:,} documents match.")
-
-
-def print_facets(counts: Mapping[str, Mapping[Any, int]]) -> None:
-    """Print a line for each column: its most frequent values with their numbers of documents."""
-    for column, values in counts.items():
-        shown = [f"{value} ({count:,})" for value, count in islice(values.items(), SHOWN_VALUES)]
-        more = [f"and {counted(len(values) - SHOWN_VALUES, 'more value')}"] if len(values) > SHOWN_VALUES else []
-        say(f"{column}: {', '.join([*shown, *more]) or 'no values'}")
-
-
-def print_answer(answer: dict[str, Any]) -> None:
-    """Print an answer with the numbers of its citations, and a line for each with its document and the quoted words.
-
-    If the text names its sources, it has no numbers.
-    """
-    numbers: dict[tuple[str, str], int] = {}
-    from rich.text import Text
-
-    text = Text()
-    for sentence in answer["sentences"]:
-        marks = [numbers.setdefault((cited["document"], cited["quote"]), len(numbers) + 1) for cited in sentence["citations"]]
-        text.append(f"{sentence['text']} ")
-        text.append("".join(f"[{mark}]" for mark in dict.fromkeys(marks)), "bold cyan").append(" ")
-    sourced = any("url" in cited for sentence in answer["sentences"] for cited in sentence["citations"])
-    console().print(text if numbers and not sourced else Text(answer["text"]))
-    for (document, quote), number in numbers.items():
-        console().print(Text.assemble(f"{f'[{number}]':>5} ", (document, "bold cyan"), f": “{quote}”"))
-    console().print()
-
-
 def print_evaluation(result: Evaluation, per_topic: bool) -> None:
     """Print the means, and the values of each topic if `per_topic`."""
     if per_topic:
@@ -296,19 +199,6 @@ def print_info(facts: dict[str, Any]) -> None:
         text = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _one_line(value)
         table.add_row(name.replace("_", " "), Text(text))
     console().print(table)
-
-
-def _styled(piece: Snippet) -> Iterator[tuple[str, str]]:
-    """A snippet with its matches highlighted: by colour on a terminal, otherwise by marks."""
-    if _is_plain() or not console().is_terminal:
-        yield piece.marked(), ""
-        return
-    position = 0
-    for start, end in piece.matches:
-        yield piece.text[position:start], ""
-        yield piece.text[start:end], "bold yellow"
-        position = end
-    yield piece.text[position:], ""
 
 
 def _branch(explanation: Explanation, parent: Tree | None) -> Tree:

@@ -1,27 +1,32 @@
-"""Rankings as JSON values, for `fontes search --json`, `fontes chat --json` and the server."""
+"""Rankings as JSON values and as text, for `fontes search`, `fontes chat` and the server."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core import Doc, Pipeline, PipelineError, Ranking, Run, Stage, Topic, Topics
+from ..core import Doc, FontesError, Pipeline, PipelineError, Ranking, Run, Stage, Topic, Topics
 from ..core.answers import cited_answer
 from ..core.part import Part, uses_model, walk
+from ..core.query import terms_of
 from ..core.ranking import MAX_COUNTED, SNIPPET, docs_of
 from ..core.stage import steps
-from ..core.values import tolerated
+from ..core.values import added_terms, tolerated
 from ..index.columns import filter_of
 from ..lexical import Lexical
-from ..text import Snippet
+from ..suggest import suggest
+from ..text import Snippet, snippet
+from .output import console, counted, is_plain, say, say_parts
 
 if TYPE_CHECKING:
     from ..index import Index
     from ..passages import Rationale
 
+SHOWN_VALUES = 10  # of a column in a text
 FACET_VALUES = 100  # maximum values of a facet, the most frequent ones
 MAX_ANSWER_BYTES = 1 << 28  # of titles, texts and metadata in one answer
 NEAREST = 5  # documents shown for a query that the pipeline refuses
@@ -210,3 +215,102 @@ def _snippets(rankings: Sequence[Ranking], docs: list[list[Doc]]) -> list[Snippe
         return [Snippet(doc.text[:SNIPPET], ()) for _, doc in pairs]
     pieces: list[Snippet] = snippets_of(pairs)
     return pieces
+
+
+def say_tolerated(topic: Topic) -> None:
+    """Report on standard error which words of a topic were searched with others."""
+    for word in tolerated(topic):
+        others = ", ".join(also["word"] for also in word["also"])
+        print(f"fontes: '{word['word']}' is searched with {others}", file=sys.stderr)
+
+
+def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
+    """Print each document with its title and its best snippet or selected sentences, with matches highlighted.
+
+    Args:
+        ranking: The hits; if there are none, a sentence gives the reason.
+        index: The index.
+        stage: The stage that searched.
+    """
+    if answer := cited_answer(ranking.topic):
+        print_answer(answer)
+    if not len(ranking):
+        cause, sentence, nearest = why_empty(ranking, index, stage)
+        correction = None
+        with suppress(FontesError):  # texts may be damaged
+            correction = suggest(index, ranking.topic.text, 1).correction if cause == "words" else None
+        say(sentence if correction is None else f"{sentence.removesuffix('.')}; did you mean {correction!r}?")
+        if nearest is not None:
+            say("Nearest documents:")
+            ranking = nearest
+    topic = ranking.topic
+    terms = {*index.analyzer(topic.text), *added_terms(topic)}.union(
+        *map(terms_of, () if topic.query is None else topic.query.scored)
+    )
+    docs = ranking.docs() if ranking.has_texts else [Doc(hit.id, "") for hit in ranking]
+    for hit, doc in zip(ranking, docs, strict=True):
+        say_parts((f"{hit.rank:>3}  {hit.score:8.4f}  ", ""), (hit.id, "bold cyan"))
+        selected = rationales(ranking, hit.id)
+        for text in (doc.title, "" if selected else doc.text):
+            if text:
+                say_parts(("     ", ""), *_styled(snippet(index.analyzer, text, terms)))
+        for number, score, text in selected:
+            prefix = (f"     {score:8.4f}  ", ""), (f"{number}: ", "dim")
+            say_parts(*prefix, *_styled(snippet(index.analyzer, text, terms, len(text))))
+
+
+def print_count(ranking: Ranking) -> None:
+    """Print how many documents match; if the pipeline cannot count them, a sentence on standard error."""
+    try:
+        say(f"{counted(ranking.total, 'document')} {'matches' if ranking.total == 1 else 'match'}.")
+    except PipelineError as error:
+        print(f"fontes: {error}", file=sys.stderr)
+
+
+def print_least_count(ranking: Ranking, stage: Part) -> None:
+    """Print how many documents match at least, if the number is known at once and exceeds the number of hits."""
+    total = least_total_of(ranking, stage)
+    if total["relation"] != "gte" and total["value"] > len(ranking):
+        more = "More than " if total["relation"] == "gt" else ""
+        say(f"{more}{total['value']:,} documents match.")
+
+
+def print_facets(counts: Mapping[str, Mapping[Any, int]]) -> None:
+    """Print a line for each column: its most frequent values with their numbers of documents."""
+    for column, values in counts.items():
+        shown = [f"{value} ({count:,})" for value, count in islice(values.items(), SHOWN_VALUES)]
+        more = [f"and {counted(len(values) - SHOWN_VALUES, 'more value')}"] if len(values) > SHOWN_VALUES else []
+        say(f"{column}: {', '.join([*shown, *more]) or 'no values'}")
+
+
+def print_answer(answer: dict[str, Any]) -> None:
+    """Print an answer with the numbers of its citations, and a line for each with its document and the quoted words.
+
+    If the text names its sources, it has no numbers.
+    """
+    numbers: dict[tuple[str, str], int] = {}
+    from rich.text import Text
+
+    text = Text()
+    for sentence in answer["sentences"]:
+        marks = [numbers.setdefault((cited["document"], cited["quote"]), len(numbers) + 1) for cited in sentence["citations"]]
+        text.append(f"{sentence['text']} ")
+        text.append("".join(f"[{mark}]" for mark in dict.fromkeys(marks)), "bold cyan").append(" ")
+    sourced = any("url" in cited for sentence in answer["sentences"] for cited in sentence["citations"])
+    console().print(text if numbers and not sourced else Text(answer["text"]))
+    for (document, quote), number in numbers.items():
+        console().print(Text.assemble(f"{f'[{number}]':>5} ", (document, "bold cyan"), f": “{quote}”"))
+    console().print()
+
+
+def _styled(piece: Snippet) -> Iterator[tuple[str, str]]:
+    """A snippet with its matches highlighted: by colour on a terminal, otherwise by marks."""
+    if is_plain() or not console().is_terminal:
+        yield piece.marked(), ""
+        return
+    position = 0
+    for start, end in piece.matches:
+        yield piece.text[position:start], ""
+        yield piece.text[start:end], "bold yellow"
+        position = end
+    yield piece.text[position:], ""

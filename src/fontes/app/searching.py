@@ -70,8 +70,19 @@ def _check(options: SimpleNamespace) -> None:
 
 def _print_ranking(options: SimpleNamespace, index: Index, stage: Stage[Topics, Run]) -> None:
     """Search for one query, and print the hits."""
-    from .output import print_count, print_facets, print_hits, print_json, print_least_count, say_tolerated
-    from .results import facets_as_json, least_total_of, ranking_as_json, total_of, why_empty
+    from .output import print_json
+    from .results import (
+        facets_as_json,
+        least_total_of,
+        print_count,
+        print_facets,
+        print_hits,
+        print_least_count,
+        ranking_as_json,
+        say_tolerated,
+        total_of,
+        why_empty,
+    )
 
     if options.language:
         stage = in_query_language(stage, index, [options.query])

@@ -12,7 +12,6 @@ from typing import Any
 from ..core.errors import InputError
 from ..core.hints import in_place_of, meant
 from ..core.tabular import join_with_or
-from ..index.files import MANIFEST
 from ..storage.remote import address_of
 from .flags import flags
 
@@ -123,6 +122,8 @@ def _command(change: Callable[[str], str]) -> str:
 def is_index(path: Path) -> bool:
     """Whether a path is that of an index."""
     try:
+        from ..index.files import MANIFEST
+
         return (path / MANIFEST).is_file()
     except OSError:
         return False

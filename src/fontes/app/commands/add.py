@@ -6,6 +6,8 @@ import time
 from typing import Annotated
 
 from ..options import Analyzer, Format, IdPrefixes, IndexPath, Json, Memory, Parts, Threads, documents, option, reads_files
+from ..output import counted, print_change, reporting
+from ..pipelines import open_index
 
 
 @reads_files("id", "title", "text", "skip_bad")
@@ -22,8 +24,6 @@ def add(
 ) -> None:
     """Add documents to an index, or replace some that it has. Running searches are not disturbed."""
     from ...formats.corpus import with_prefixes
-    from ..output import counted, print_change, reporting
-    from ..pipelines import open_index
 
     opened = open_index(index, analyzer)
     docs = with_prefixes(part, id_prefix or (), lambda parts: documents(parts, format))

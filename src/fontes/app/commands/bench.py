@@ -7,6 +7,7 @@ from typing import Annotated
 
 from ..flags import ray_of
 from ..options import CheckLock, Json, Ray, Results, argument, check_local
+from ..output import check_values, counted, end_check, note, print_report, reporting
 
 
 def bench(
@@ -19,7 +20,6 @@ def bench(
     """Run the same systems on several collections: one table with means, ranks and tests, and an experiment for each."""
     from ...experiments import Suite
     from ...experiments.runner import LOCK
-    from ..output import check_values, counted, end_check, note, print_report, reporting
 
     check_local(check, ray)
     suite = Suite(file, output)

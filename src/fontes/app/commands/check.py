@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ..options import Json, argument, option
+from ..output import counted, print_json, say
+from ..pipelines import open_index
 
 if TYPE_CHECKING:
     from ...storage.temporary import Leftover
@@ -23,7 +25,6 @@ def check(
 ) -> None:
     """Check every file of an index, and list leftovers of stopped processes."""
     from ...index.leftovers import clean as remove_leftovers, leftovers as list_leftovers
-    from ..output import counted, print_json, say
 
     removed, leftovers = remove_leftovers(index) if clean else ([], list_leftovers(index))
     try:
@@ -50,7 +51,6 @@ def _may_be_no_index(path: Path, removed: list[Leftover]) -> bool:
 
 def _check_index(index: Path, deep: bool) -> int:
     """Check an index and return the number of its documents."""
-    from ..pipelines import open_index
 
     opened = open_index(index)
     opened.check(deep)
@@ -62,7 +62,6 @@ def _facts(leftover: Leftover) -> dict[str, object]:
 
 
 def _print_leftovers(index: Path, removed: list[Leftover], leftovers: list[Leftover]) -> None:
-    from ..output import say
 
     for leftover in removed:
         say(f"removed: {leftover.path} ({leftover.what})")

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from ...core import Qrels
 from ...core.errors import InputError, ParameterError
 from ...experiments import compare as compare_runs
 from ..options import Json, Judged, Machine, Measures, ReportFiles, Split, argument, option, options_of, reads_files
+from ..output import print_report
+from ..pipelines import open_index
 
 
 @reads_files("id", "text", of="topics")
@@ -27,13 +30,10 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare runs: means side by side, tests, intervals and effect sizes."""
-    from ...core import Qrels
     from ...datasets import judged_topics
     from ...measures import DEFAULT
     from ...measures.evaluation import refuse_exchanged
     from ...measures.names import need_groups, parse_all
-    from ..output import print_report
-    from ..pipelines import open_index
 
     for path in runs:
         _refuse_measure(path)

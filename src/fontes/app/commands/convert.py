@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from ...core import Qrels, Topics
 from ..options import Format, Split, argument, documents, option, reads_files
+from ..pipelines import open_index
 
 
 @reads_files("id", "title", "text", "groups", "skip_bad")
@@ -27,7 +29,6 @@ def convert(
     if kind == "index":
         _export(source, target, {"--format": format, "--split": split, "--sentences": sentences or None}, to)
         return
-    from ...core import Qrels, Topics
     from ...formats import read_run, write
     from ...passages import sentence_qrels
 
@@ -50,7 +51,6 @@ def convert(
 
 def _export(index: str, target: str, inapplicable: dict[str, object], to: str | None) -> None:
     """Write an index as a CIFF file; the `inapplicable` options must be None."""
-    from ..pipelines import open_index
 
     for name, value in inapplicable.items():
         if value is not None:

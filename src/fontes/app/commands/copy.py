@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..options import Json, argument, option
+from ..output import reporting, tell
+from ..usage import refuse_misspelt
 
 
 def copy(
@@ -15,8 +17,6 @@ def copy(
 ) -> None:
     """Copy an index to a directory or an address, and check all sums. Existing files are not copied again."""
     from ...index.remote import copy_index
-    from ..output import reporting, tell
-    from ..usage import refuse_misspelt
 
     refuse_misspelt(source)
     with reporting(json):

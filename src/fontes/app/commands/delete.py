@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
+from ...core.errors import ParameterError
 from ..options import IndexPath, Json, argument, option
+from ..output import counted, print_change
+from ..pipelines import open_index
 
 
 def delete(
@@ -16,9 +19,6 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete documents from an index. Running searches are not disturbed."""
-    from ...core.errors import ParameterError
-    from ..output import counted, print_change
-    from ..pipelines import open_index
 
     if not id and where is None:
         raise ParameterError("name documents by their ids, or by a filter, --where; none is deleted")

@@ -14,7 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from ...core.work import cpuinfo, processor_features, thread_count
 from ..options import Json
+from ..output import print_json
 
 REQUIREMENT = re.compile(r"^([\w.-]+)(?:\[([\w,-]+)\])?([^;]*)(?:;.*extra == ['\"]([\w-]+)['\"])?")
 HIDDEN_EXTRAS = ("all", "test", "docs")  # extras that combine others, or are for development
@@ -24,7 +26,6 @@ BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}
 
 def doctor(as_json: Json = False) -> None:
     """Report what is installed, what each extra lacks, and what the machine offers."""
-    from ..output import print_json
 
     facts = examine()
     if as_json:
@@ -35,7 +36,6 @@ def doctor(as_json: Json = False) -> None:
 
 def examine() -> dict[str, Any]:
     """Return versions, processor, folders, extras and problems, without importing the packages and without network access."""
-    from ...core.work import cpuinfo, processor_features, thread_count
     from ...storage.caches import cache_folder
     from ...storage.compiled import compiled_bytes
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
+from ...core import Qrels
 from ...core.errors import InputError
 from ..options import Json, Judged, Machine, Measures, NotItself, Split, argument, check_one_stdin, option, reads_files
+from ..output import counted, print_evaluation, print_json
 
 NOTEWORTHY = 10  # a note on topics whose own document is first, if they are one in ten
 
@@ -24,14 +26,12 @@ def eval_(
     json: Json = False,
 ) -> None:
     """Measure a run against judgments: means over all judged topics."""
-    from ...core import Qrels
     from ...formats import read_run
     from ...measures import DEFAULT, evaluate
     from ...measures.evaluation import refuse_exchanged
     from ...measures.names import need_groups, parse_all
     from ...reorder import NotItself as OwnDocuments
     from ...reorder.own_documents import own_documents_first
-    from ..output import counted, print_evaluation, print_json
 
     check_one_stdin(qrels=qrels, run=run)
     parsed = parse_all([*(names or []), *(measures or [])] or DEFAULT)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from ..flags import ray_of
 from ..options import CheckLock, Json, Ray, Results, argument, check_local
+from ..output import check_values, counted, end_check, note, print_report, reporting
 
 
 def experiment(
@@ -20,7 +21,6 @@ def experiment(
     from ...experiments import Experiment
     from ...experiments.provenance import Check
     from ...experiments.runner import LOCK
-    from ..output import check_values, counted, end_check, note, print_report, reporting
 
     check_local(check, ray)
     experiment_run = Experiment(file, output)

@@ -7,6 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, argument, option, options_of_models
+from ..output import print_explanation, print_json, tell
+from ..pipelines import open_index, retriever
+from ..usage import refuse_exchanged
 
 
 @options_of_models
@@ -24,9 +27,6 @@ def explain(
     json: Json = False,
 ) -> None:
     """Explain the score of a document for a query, or how the query is searched."""
-    from ..output import print_explanation, print_json, tell
-    from ..pipelines import open_index, retriever
-    from ..usage import refuse_exchanged
 
     refuse_exchanged(index, query)
     stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder, **parameters)

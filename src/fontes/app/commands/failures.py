@@ -7,6 +7,8 @@ from typing import Annotated
 
 from ...core.errors import InputError
 from ..options import Json, Judged, ReportFiles, Split, argument, option, reads_files
+from ..output import print_report
+from ..pipelines import open_index
 
 
 @reads_files("id", "text", of="topics")
@@ -28,8 +30,6 @@ def failures(
     from ...formats import read_run
     from ...measures.evaluation import refuse_exchanged
     from ...measures.names import need_groups
-    from ..output import print_report
-    from ..pipelines import open_index
 
     opened = None if index is None else open_index(index)
     try:

@@ -13,15 +13,17 @@ from ..options import (
     Group,
     IndexPath,
     Json,
-    Qrels,
+    QrelsFile,
     ReportFiles,
     Split,
-    Topics,
+    TopicsFile,
     Verify,
     option,
     options_of,
     reads_files,
 )
+from ..output import print_report, reporting
+from ..pipelines import open_index, read_judged
 
 
 @reads_files("id", "text", of="topics")
@@ -34,8 +36,8 @@ from ..options import (
 def fit(
     settings: dict[str, Any],
     index: IndexPath,
-    topics: Topics,
-    qrels: Qrels,
+    topics: TopicsFile,
+    qrels: QrelsFile,
     budget: Annotated[str, option("Longest time of a search, 95th percentile: 20ms, 1s.", False)],
     split: Split = None,
     rerank: Annotated[list[str] | None, option("A reranker to try: 'cross_encoder(\"MODEL\")'; repeatable.", "none")] = None,
@@ -49,8 +51,6 @@ def fit(
     json: Json = False,
 ) -> None:
     """Choose the best pipeline within a time budget, and measure the choice on held-out topics."""
-    from ..output import print_report, reporting
-    from ..pipelines import open_index, read_judged
 
     queries, judgments = read_judged(topics, qrels, split, settings, plot)
     with reporting(json):

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from ...core import Qrels
 from ...core.checks import real
 from ...core.errors import ParameterError
 from ...tuning import fit_weights
 from ..options import Split, Tag, argument, option, options_of, reads_files
+from ..output import print_json
 
 
 @reads_files("id", of="topics")
@@ -35,12 +37,10 @@ def fuse(
     json: Annotated[bool, option("With --learn: print the weights as JSON.", True, "--json")] = False,
 ) -> None:
     """Fuse runs into one. With --learn the weights of each topic are learned on other topics."""
-    from ...core import Qrels
     from ...formats import read_run, write_run
     from ...fusion import fuse as fuse_runs
     from ...measures import DEFAULT
     from ...measures.names import need_groups
-    from ..output import print_json
 
     if learn is not None and weights is not None:
         raise typer.BadParameter("give either --weights or --learn")

@@ -14,6 +14,7 @@ from ...index import Index
 from ..completion import complete_analyzer
 from ..flags import ray_of
 from ..options import Format, IdPrefixes, Json, Memory, Parts, Ray, Threads, documents, option, options_of, reads_files
+from ..output import counted, payload_sizes, print_json, reporting, say, size
 
 
 @reads_files("id", "title", "text", "skip_bad")
@@ -48,7 +49,6 @@ def index(
     """Make an index of a collection."""
     from ...formats.corpus import with_prefixes
     from ...text.analyzer import typed_analyzer
-    from ..output import counted, payload_sizes, print_json, reporting, say, size
 
     start = time.perf_counter()
     docs = with_prefixes(part, id_prefix or (), lambda parts: documents(parts, format))

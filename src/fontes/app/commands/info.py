@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ..options import Json, Partial, argument
+from ..output import print_info, print_json
 
 
 def info(
@@ -14,7 +15,6 @@ def info(
     json: Json = False,
 ) -> None:
     """Describe an index; without one, list the bytes in the user's cache and of compiled code."""
-    from ..output import print_info, print_json
 
     if index is None:
         from ...storage.caches import cached_bytes

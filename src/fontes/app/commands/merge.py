@@ -6,6 +6,8 @@ import time
 from typing import Annotated
 
 from ..options import Analyzer, IndexPath, Json, Memory, Threads, option
+from ..output import print_change, reporting
+from ..pipelines import open_index
 
 
 def merge(
@@ -22,8 +24,6 @@ def merge(
     json: Json = False,
 ) -> None:
     """Merge the segments of an index, and drop deleted documents. Running searches are not disturbed."""
-    from ..output import print_change, reporting
-    from ..pipelines import open_index
 
     opened = open_index(index, analyzer)
     start = time.perf_counter()

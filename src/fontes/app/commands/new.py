@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
+from ...core.errors import InputError
 from ..options import Json, argument
+from ..output import tell
 
 TEMPLATES = Path(__file__).parent.parent / "project"
 PLACEHOLDER = "PROJECT"  # for the name of the project in templates
@@ -16,9 +18,7 @@ TASK = "claims"  # of the sample collection
 
 def new(directory: Annotated[Path, argument("Folder to write; it is new or empty.")], json: Json = False) -> None:
     """Write a project: a folder of data, an experiment, a notebook and a README. They run, on a sample until you replace it."""
-    from ...core.errors import InputError
     from ...storage.files import as_path, write
-    from ..output import tell
 
     folder = as_path(directory)
     try:

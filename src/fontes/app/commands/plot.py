@@ -8,9 +8,13 @@ from typing import Annotated, Any
 
 from ... import plots
 from ...comparison import plot_measures
+from ...core import Qrels
 from ...core.errors import ParameterError
+from ...core.expression import pipeline
 from ...core.parameters import parameters
 from ..options import Split, argument, option, options_of, reads_files
+from ..output import say
+from ..pipelines import open_index
 
 PLOTS: dict[str, Any] = {
     "tfidf": plots.tfidf,
@@ -48,7 +52,6 @@ def plot(
 ) -> None:
     """Draw TF-IDF, BM25 or idf as curves, the lengths, Zipf's or Heaps' law of an index, measures of runs, or a pipeline."""
     from ...plots.plot import format_of
-    from ..output import say
 
     settings |= {name: value for name, value in (("measures", measures), ("split", split)) if value is not None}
     _check_arguments(kind, files or [], list(settings))
@@ -92,7 +95,6 @@ def _draw(kind: str, files: list[str], settings: dict[str, Any]) -> Any:
         return _draw_measures(*files, **settings)
     if kind == "pipeline":
         return _draw_pipeline(*files)
-    from ..pipelines import open_index
 
     index = open_index(files[0]) if files else None
     return PLOTS[kind](index, **settings)
@@ -100,14 +102,12 @@ def _draw(kind: str, files: list[str], settings: dict[str, Any]) -> Any:
 
 def _draw_pipeline(text: str) -> Any:
     """Draw the pipeline of an expression, without an index or a model."""
-    from ...core.expression import pipeline
     from ...experiments.problems import planned_index
 
     return plots.pipeline(pipeline(text, planned_index()))
 
 
 def _draw_measures(qrels: str, *runs: str, split: str | None = None, **settings: Any) -> Any:
-    from ...core import Qrels
     from ...experiments.systems import named
 
     groups = "complete" in str(settings.get("measures")).lower()

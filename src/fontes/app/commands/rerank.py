@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from ...core import Topics
 from ..completion import complete_pipeline
 from ..options import (
     Analyzer,
@@ -13,7 +14,7 @@ from ..options import (
     RunFormat,
     RunOutput,
     Tag,
-    Topics,
+    TopicsFile,
     TopicsSplit,
     Verify,
     argument,
@@ -21,13 +22,15 @@ from ..options import (
     option,
     reads_files,
 )
+from ..output import print_json, reporting
+from ..pipelines import applied, open_index, reranker
 
 
 @reads_files("id", "text", of="topics")
 def rerank(
     run: Annotated[str, argument("A run: TREC or MS MARCO, or -.")],
     index: Annotated[Path, option("Index that has the documents' text.", False)],
-    topics: Topics,
+    topics: TopicsFile,
     with_: Annotated[
         str, option("A stage from run to run: 'cross_encoder(\"MODEL\")'.", False, "--with", autocompletion=complete_pipeline)
     ],
@@ -42,10 +45,7 @@ def rerank(
     json: Json = False,
 ) -> None:
     """Rerank the documents of a run: with a cross-encoder, a T5, or any pipeline from run to run."""
-    from ...core import Topics
     from ...formats import read_run, write_run
-    from ..output import print_json, reporting
-    from ..pipelines import applied, open_index, reranker
     from ..results import ranking_as_json
 
     check_one_stdin(run=run, topics=topics)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from ...core import Topics
 from ..options import Analyzer, Format, TopicsSplit, argument, option, reads_files
+from ..output import reporting
+from ..pipelines import open_index, rewriter
 
 
 @reads_files("id", "text", of="topics")
@@ -21,10 +24,7 @@ def rewrite(
     split: TopicsSplit = None,
 ) -> None:
     """Rewrite the turns of conversations so that each can be searched by itself."""
-    from ...core import Topics
     from ...formats import write_topics
-    from ..output import reporting
-    from ..pipelines import open_index, rewriter
 
     stage = rewriter(with_, None if index is None else open_index(index, analyzer), "fontes rewrite")
     turns = Topics.read(topics, split, format)

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ...comparison.testing import Testing
+from ...core import Qrels
 from ...core.errors import InputError, ParameterError
 from ..options import Json, Measures, ReportFiles, argument, option, options_of
+from ..output import print_report
 
 QRELS = ("qrels.txt", "qrels.tsv", "qrels_processed.txt", "qrels/test.tsv")
 RUNS = ("runs/*.run", "*.run", "*.trec")
@@ -29,10 +31,8 @@ def snapshots(
 ) -> None:
     """Compare systems over time: Result Delta, relative improvement and effect ratio beside a pivot system."""
     from ...comparison import compare_snapshots
-    from ...core import Qrels
     from ...formats import read_run
     from ...measures import DEFAULT
-    from ..output import print_report
 
     if qrels and len(qrels) != len(folders):
         raise ParameterError(

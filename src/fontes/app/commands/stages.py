@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...core.errors import ParameterError
+from ...core.parameters import parameters, signature, summary
+from ...core.part import Part, stages as registry
 from ..completion import complete_stage
 from ..options import Json, argument, option
+from ..output import console, print_json, say
 
 if TYPE_CHECKING:
     from ...core.part import Part
@@ -33,8 +36,6 @@ def stages(
     json: Json = False,
 ) -> None:
     """List the parts of pipelines, or show the parameters of one."""
-    from ...core.part import stages as registry
-    from ..output import print_json
 
     if markdown and (json or name is not None):
         raise ParameterError("--markdown prints the page of all parts; leave --json and the name out")
@@ -50,7 +51,6 @@ def stages(
 
 def facts(part: type[Part]) -> dict[str, Any]:
     """The registry's facts about a part, as JSON values."""
-    from ...core.parameters import parameters, signature, summary
 
     takes, gives = signature(part)
     return {
@@ -72,7 +72,6 @@ def facts(part: type[Part]) -> dict[str, Any]:
 
 def page() -> str:
     """The reference page of all parts of Fontes, in Markdown."""
-    from ...core.part import stages as registry
 
     builtin = [facts(part) for _, part in registry.items() if part.__module__.startswith("fontes.")]
     for stage_facts in builtin:
@@ -136,7 +135,6 @@ def _arrow(stage_facts: dict[str, Any]) -> str:
 
 
 def _format_default(default: object) -> str:
-    from ...core.part import Part
 
     return repr(default) if isinstance(default, Part) or not isinstance(default, str) else f'"{default}"'
 
@@ -144,8 +142,6 @@ def _format_default(default: object) -> str:
 def _print_all(parts: dict[str, type[Part]]) -> None:
     from rich.table import Table
     from rich.text import Text
-
-    from ..output import console
 
     table = Table(box=None)
     for header in ("name", "takes → gives", ""):
@@ -159,8 +155,6 @@ def _print_all(parts: dict[str, type[Part]]) -> None:
 def _print_part(part: type[Part]) -> None:
     from rich.table import Table
     from rich.text import Text
-
-    from ..output import console, say
 
     stage_facts = facts(part)
     arrow = _arrow(stage_facts)

@@ -15,16 +15,18 @@ from ..options import (
     Group,
     IndexPath,
     Json,
-    Qrels,
+    QrelsFile,
     Ray,
     ReportFiles,
     Split,
-    Topics,
+    TopicsFile,
     Verify,
     option,
     options_of,
     reads_files,
 )
+from ..output import print_report
+from ..pipelines import open_index, read_judged
 
 DEFAULT_PIPELINE = f"bm25({', '.join(f'{name}=tune()' for name, parameter in parameters(BM25).items() if parameter.usual)})"
 
@@ -34,8 +36,8 @@ DEFAULT_PIPELINE = f"bm25({', '.join(f'{name}=tune()' for name, parameter in par
 def tune(
     settings: dict[str, Any],
     index: IndexPath,
-    topics: Topics,
-    qrels: Qrels,
+    topics: TopicsFile,
+    qrels: QrelsFile,
     split: Split = None,
     pipeline: Annotated[
         str, option("The pipeline, with tune() for values.", autocompletion=complete_pipeline)
@@ -49,8 +51,6 @@ def tune(
     ray: Ray = None,
 ) -> None:
     """Tune a pipeline by nested cross-validation, and measure it on held-out topics."""
-    from ..output import print_report
-    from ..pipelines import open_index, read_judged
 
     queries, judgments = read_judged(topics, qrels, split, settings, plot)
     result = tune_stage(

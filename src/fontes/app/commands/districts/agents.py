@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ....core.errors import ParameterError, needs_extra
 from ....core.values import Qrels
 from ...completion import complete_pipeline
 from ...options import IndexPath, Json, Measures, ReportFiles, argument, option, options_of
+from ...output import counted, print_json, print_report, reporting, say, tell
 from ...server.settings import ServerSettings
+from ...usage import refuse_misspelt
 
 if TYPE_CHECKING:
     from ...agents.log import Session
@@ -54,10 +57,7 @@ def mcp(
     """
     import asyncio
 
-    from ....core.errors import ParameterError, needs_extra
-    from ...output import say
     from ...server.settings import KEY, named_expressions, secret_of
-    from ...usage import refuse_misspelt
 
     with needs_extra("mcp", "fontes mcp", "mcp"):
         from ...agents.calls import Tools
@@ -125,7 +125,6 @@ def report(
     from ...agents.log import read_log
     from ...agents.report import report_of
     from ...agents.sessions import of_index
-    from ...output import print_report
 
     sessions = read_log(log) if logged_index is None else of_index(read_log(log), logged_index)
     judgments, judged = _judgments(sessions, answers, qrels)
@@ -149,15 +148,12 @@ def replay(
     json: Json = False,
 ) -> None:
     """Search the queries of a log again, with their reasoning, by several pipelines or tools, and compare the answers."""
-    from ....core.errors import needs_extra
 
     with needs_extra("server", "fontes agent replay", "FastAPI"):
         from ...agents.replay import replay as replay_log
     from ...agents.log import read_log
     from ...agents.sessions import of_index
-    from ...output import print_json, reporting
     from ...server.settings import named_expressions
-    from ...usage import refuse_misspelt
 
     refuse_misspelt(index)
     sessions = of_index(read_log(log), logged_index)
@@ -185,7 +181,6 @@ def export(
     """Write a log as a test collection: queries.jsonl, weak judgments, and the run of what was shown, for fontes judge."""
     from ...agents.log import read_log
     from ...agents.sessions import export as write_collection, of_index, read_answers
-    from ...output import counted, tell
 
     logged = read_log(log)
     sessions = of_index(logged, logged_index)
@@ -198,7 +193,6 @@ def export(
 
 def _judgments(sessions: list[Session], answers: Path | None, qrels: str | None) -> tuple[Qrels, str]:
     """Return judgments of the sessions' topics, and their kind: "judged", "read" or "cited"."""
-    from ....core.errors import ParameterError
     from ...agents.sessions import CITED, read_answers, weak_qrels
 
     if qrels is not None:
@@ -218,7 +212,6 @@ def skill(
 ) -> None:
     """Write a skill for coding agents: SKILL.md and the files it refers to."""
     from ...agents.tools import write_skill
-    from ...output import tell
 
     files = write_skill(folder)
     tell(json, {"folder": str(folder), "files": list(files)}, f"{folder}: {', '.join(files)}")

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ....core import Qrels
 from ....core.errors import InputError
 from ...options import Json, Measures, ReportFiles, Split, argument, check_one_stdin, option, reads_files
+from ...output import print_report
 
 if TYPE_CHECKING:
     from ....core import Qrels
@@ -41,13 +43,11 @@ def audit(
 ) -> None:
     """Audit a score: what of it is ties, leaks, copies, missing judgments or another tool's rule. The exit code is 0."""
     from ....auditing import audit as audit_of
-    from ....core import Qrels
     from ....datasets import corpus_of, judged_topics
     from ....measures import DEFAULT
     from ....measures.evaluation import refuse_exchanged
     from ....measures.names import need_groups, parse_all
     from ....storage.files import STANDARD
-    from ...output import print_report
 
     if (qrels is None) == (collection is None):
         raise typer.BadParameter("give the judgments with --qrels, or all of a collection with --collection")

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, argument, option
+from ...output import console, print_json, say
+from ...pipelines import open_index, retriever
+from ...usage import refuse_exchanged
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -37,9 +40,6 @@ def why(
 ) -> None:
     """Print a tree of the causes of an event, as documents state them, with sources. English only."""
     from ....causal import causes
-    from ...output import console, print_json, say
-    from ...pipelines import open_index, retriever
-    from ...usage import refuse_exchanged
 
     refuse_exchanged(index, event)
     stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder)
@@ -63,7 +63,6 @@ def keyphrases(
     """Print the keyphrases of a text with their scores, best first, by TopicRank."""
     from ....causal import TopicRank
     from ....storage.files import reading
-    from ...output import print_json
 
     with reading(text) as source:
         content = source.text()

@@ -9,7 +9,9 @@ from urllib.parse import quote
 
 import typer
 
+from ....core import Qrels
 from ...options import Json, Split, argument, option
+from ...output import counted, print_json, print_report, reporting, say, tell
 
 group = typer.Typer()
 
@@ -28,7 +30,6 @@ def init(
 ) -> None:
     """Write the file of a gate, with a first baseline."""
     from ....gate import init as write_gate
-    from ...output import reporting, tell
 
     with reporting(json, compiling=True):
         gate = write_gate(source, file, topics, qrels, split, pipeline)
@@ -54,7 +55,6 @@ def run(
 ) -> None:
     """Run baseline and candidate, and decide. Exit code 0 passes, 1 loses, 2 not enough topics, 3 did not run."""
     from ....gate import GateFile, GateResult, run_gate
-    from ...output import print_report, reporting
 
     forms = {path: GateResult.form_of(path) for path in output or []}  # a wrong name is told before the arms run
     gate = GateFile.read(file)
@@ -81,9 +81,7 @@ def plan(
     """Name the topics that the gate needs, from the differences of its arms or the values of its baseline."""
     from dataclasses import replace
 
-    from ....core import Qrels
     from ....gate import GateFile, plan_gate
-    from ...output import print_json, reporting, say
 
     gate = GateFile.read(file)
     if machine is not None:
@@ -109,7 +107,6 @@ def accept(
 ) -> None:
     """Make the candidate's run of the last fontes gate run the baseline, and write its lock."""
     from ....gate import GateFile, accept as accept_run
-    from ...output import counted, tell
 
     gate = GateFile.read(file)
     lock = accept_run(gate, because)

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ....core import Topics
+from ....core.errors import InputError, ParameterError, needs_extra
 from ...completion import complete_pipeline
 from ...options import Measures, argument, option, options_of, reads_files
+from ...output import counted, note, reporting, say
 from ...server.settings import ServerSettings
+from ...usage import refuse_misspelt
 
 if TYPE_CHECKING:
     from ....index import Index
@@ -56,9 +60,7 @@ def judge(
     measures: Measures = None,
 ) -> None:
     """Judge a pool in the browser: documents of several pipelines, shuffled and blind, into a test collection."""
-    from ....core.errors import ParameterError, needs_extra
     from ...judging.store import JudgmentStore
-    from ...output import counted, say
     from ...server.settings import named_expressions
 
     if guidelines is not None and llm is None:
@@ -76,10 +78,7 @@ def judge(
         from ...judging.routes import router
         from ...server.running import serve
         from ...server.service import Service
-    from ....core import Topics
     from ....formats import read_run
-    from ...output import reporting
-    from ...usage import refuse_misspelt
 
     refuse_misspelt(index)
     service = Service([index], ServerSettings(**settings), named_expressions(pipeline or []))
@@ -111,7 +110,6 @@ def judge(
 def _judge_by_model(store: JudgmentStore, index: Index, llm: str, guidelines: str | None) -> None:
     from ....llm import LlmJudge, model_of
     from ...judging.judging import judge_name, judge_pool
-    from ...output import counted, reporting, say
 
     judge = LlmJudge(model_of(llm))
     judge = judge if guidelines is None else judge.with_(prompt=guidelines)
@@ -123,7 +121,6 @@ def _judge_by_model(store: JudgmentStore, index: Index, llm: str, guidelines: st
 
 def _add_judges(store: JudgmentStore, judges: list[str], renewed: list[str], path: Path | None) -> None:
     """Give a token to new and renewed judges, and print the tokens or write them to the file `path`."""
-    from ....core.errors import InputError, ParameterError
     from ...judging.judging import MACHINE
 
     existing = [name for name in store.judges() if not name.startswith(MACHINE)]
@@ -152,7 +149,6 @@ def _add_judges(store: JudgmentStore, judges: list[str], renewed: list[str], pat
 def _export_judgments(judgments: Path, folder: Path) -> None:
     from ...judging.judging import export
     from ...judging.store import JudgmentStore
-    from ...output import note, say
 
     with JudgmentStore(judgments, reading=True) as store:
         for sentence in export(store, folder):
@@ -162,11 +158,9 @@ def _export_judgments(judgments: Path, folder: Path) -> None:
 
 def _print_plan(judgments: Path, machine: str | None, runs: list[Path], measures: list[str] | None) -> None:
     from ....comparison import plan_judging
-    from ....core.errors import ParameterError
     from ....experiments import compare
     from ....measures import DEFAULT
     from ...judging.judging import judged_by_people
-    from ...output import say
 
     if machine is None or len(runs) < 2:
         raise ParameterError("a plan needs --machine LABELS and two runs or more: --run A --run B")

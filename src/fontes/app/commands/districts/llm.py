@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ....core.answers import NAME, answers_of, cited_answer
+from ....core.errors import InputError, ParameterError
 from ...options import Analyzer, Encoder, IndexPath, Json, Pipeline, Where, argument, option
+from ...output import counted, print_json, reporting, say, tell
+from ...pipelines import open_index, retriever
+from ...usage import refuse_exchanged
 
 if TYPE_CHECKING:
     from ....llm import StoredAnswer
@@ -38,13 +43,8 @@ def ask(
     """Answer a question from the documents of an index; every sentence cites words that stand in a document."""
     import os
 
-    from ....core.answers import cited_answer
-    from ....core.errors import ParameterError
     from ....llm import LlmAnswer, model_of
-    from ...output import print_answer, print_hits, print_json, reporting
-    from ...pipelines import open_index, retriever
-    from ...results import REFUSED, why_empty
-    from ...usage import refuse_exchanged
+    from ...results import REFUSED, print_answer, print_hits, why_empty
 
     name = llm or os.environ.get(MODEL, "")
     if not name:
@@ -77,7 +77,6 @@ def usage(
     from datetime import UTC, datetime
 
     from ....llm import AnswerFile
-    from ...output import counted, print_json, say
 
     answers = AnswerFile().all() if results is None else _read_answers(results)[0]
     models: dict[tuple[str, str], dict[str, Any]] = {}
@@ -105,9 +104,7 @@ def usage(
 @group.command()
 def export(results: Annotated[Path, argument(RESULTS, metavar="RUN")], pack: Pack, json: Json = False) -> None:
     """Write the answers behind a run into a file to share, so that others can replay it."""
-    from ....core.errors import InputError
     from ....llm import write_pack
-    from ...output import counted, tell
 
     answers, missing = _read_answers(results)
     if missing:
@@ -120,7 +117,6 @@ def export(results: Annotated[Path, argument(RESULTS, metavar="RUN")], pack: Pac
 def import_(pack: Pack, json: Json = False) -> None:
     """Store the answers of a pack, so that runs with them can be replayed. Stored answers are not replaced."""
     from ....llm import AnswerFile, read_pack
-    from ...output import counted, tell
 
     total, new = read_pack(pack, AnswerFile())
     facts = {"pack": str(pack), "answers": total, "new": new}
@@ -138,8 +134,6 @@ def _read_answers(results: Path) -> tuple[Iterable[StoredAnswer], int]:
 
 def _answer_sums(path: Path) -> list[str]:
     """Return the SHA-256 sums of the answers behind results."""
-    from ....core.answers import NAME, answers_of
-    from ....core.errors import InputError
     from ....experiments.provenance import read_lock
     from ....experiments.runner import LOCK
     from ....formats import read_metadata, read_topics

@@ -5,9 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ....core import expression
 from ....core.errors import ParameterError
+from ....core.part import Part, stages
 from ...flags import ray_of
 from ...options import IndexPath, Json, Ray, argument, option
+from ...output import counted, print_json, reporting, say, size
+from ...pipelines import open_index
 
 if TYPE_CHECKING:
     from ....index import Index
@@ -51,8 +55,6 @@ def encode(
     from ....neural.encode import encode as store
     from ....neural.encoders.reading import token_limit
     from ....neural.sparse.splade import is_sparse
-    from ...output import print_json, reporting, say
-    from ...pipelines import open_index
 
     if late and sparse:
         raise ParameterError("--late and --sparse need different models; give one of them")
@@ -96,8 +98,6 @@ def _check_options(late: bool, sparse: bool, dtype: str | None, algorithm: str |
 
 def _parse_encoder(index: Index, text: str, name: str) -> Any:
     """Return the encoder of an expression or of stored vectors, or for a model the encoder with the registered `name`."""
-    from ....core import expression
-    from ....core.part import Part
     from ....index.component import components
     from ....neural.stored import named_model
 
@@ -123,7 +123,6 @@ def _in_precision(encoder: Any, precision: str | None) -> Any:
 
 
 def _print_dense(index: Index, facts: dict[str, Any], seconds: float) -> None:
-    from ...output import counted, say, size
 
     vectors = f"{counted(facts['vectors'], 'vector')} of {facts['dim']} dimensions in {facts['dtype']}"
     say(f"{index.path}: {vectors} in {seconds:.1f} s; {size(facts['bytes'])}{_precision_note(facts)}")
@@ -137,7 +136,6 @@ def _precision_note(facts: dict[str, Any]) -> str:
 
 
 def _print_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
-    from ...output import counted, say, size
 
     vectors = f"{counted(facts['tokens'], 'token vector')} of {counted(len(index), 'document')}"
     form = f"{facts['dim']} dimensions, {facts['nbits']} bits, {counted(facts['centroids'], 'centroid')}"
@@ -148,7 +146,6 @@ def _print_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
 
 
 def _print_sparse(index: Index, facts: dict[str, Any], seconds: float) -> None:
-    from ...output import counted, say, size
 
     weights = f"{counted(facts['postings'], 'weight')} of {counted(facts['terms'], 'term')}"
     density = f"{facts['postings'] / max(1, facts['documents']):.0f} a document"
@@ -165,11 +162,9 @@ def models(
     import sys
     from dataclasses import asdict
 
-    from ....core.part import stages
     from ....neural.models.listing import cached_models, default_models, model_in, models_of_packages
     from ....neural.models.packaged import INSTALL
     from ....recipes import registry
-    from ...output import print_json
 
     models_listed = [model_in(name) for name in names] if names else [*cached_models(), *models_of_packages()]
     users: dict[str, type] = {**dict(stages.items()), **{f"recipe {name}": cls for name, cls in registry.items()}}

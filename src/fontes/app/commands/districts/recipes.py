@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ....core.errors import FontesError, ParameterError
+from ....core.parameters import parameters, summary
 from ...options import IdPrefixes, Json, argument, option, reads_files
+from ...output import console, note, print_json, print_report, reporting, say
 
 if TYPE_CHECKING:
     from ....core import Doc
@@ -28,7 +30,6 @@ def list_(json: Json = False) -> None:
     from rich.text import Text
 
     from ....recipes import registry
-    from ...output import console, note, print_json
 
     recipes = dict(registry.items())
     if json:
@@ -51,10 +52,8 @@ def list_(json: Json = False) -> None:
 @group.command()
 def show(name: Name, json: Json = False) -> None:
     """Show a recipe's description, parameters and published results."""
-    from ....core.parameters import parameters
     from ....recipes import recipe
     from ....recipes.result import shown, written
-    from ...output import console, print_json, say
 
     chosen = recipe(name)
     values = chosen.params()
@@ -114,7 +113,6 @@ def run(
 ) -> None:
     """Run a recipe on a collection, or on its sample, and write runs and a report."""
     from ....recipes import recipe, run_draws
-    from ...output import note, print_json, print_report, reporting
 
     chosen = recipe(name).set(settings or [])
     if sample:
@@ -198,7 +196,6 @@ def _description(recipe: type[Recipe]) -> str:
 
 
 def _facts(recipe: type[Recipe]) -> dict[str, object]:
-    from ....core.parameters import summary
 
     return {
         "name": recipe.name,

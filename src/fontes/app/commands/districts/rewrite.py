@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ....core import InputError, Topic, Topics
 from ....core.errors import ParameterError
+from ....core.stage import steps
 from ...options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, option, reads_files
+from ...output import counted, say
+from ...pipelines import open_index, retriever, rewriter_for, warm
 
 if TYPE_CHECKING:
     from ....core import Topics
@@ -37,15 +41,11 @@ def chat(
     json: Json = False,
 ) -> None:
     """Hold a conversation: each question is searched in the context of the earlier ones."""
-    from ....core import Topic
-    from ....core.stage import steps
     from ....formats.cast import PTKB
     from ....formats.decoding import reading_of
     from ....rewrite import Conversation
     from ....rewrite.turns import turns_rewriter
     from ...chat import ChatPrompt, answer_of
-    from ...output import counted, say
-    from ...pipelines import open_index, retriever, rewriter_for, warm
 
     opened = open_index(index, analyzer, verify)
     stage = retriever(opened, pipeline, model, encoder)
@@ -76,7 +76,6 @@ def chat(
 
 def _topics_until(resume: str | None, at: str | None) -> Topics:
     """Return the topics of a file up to the topic `at` or the last one; none without a file."""
-    from ....core import InputError, Topics
 
     if resume is None:
         if at is not None:

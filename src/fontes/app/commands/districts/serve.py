@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from ....core.errors import needs_extra
 from ...completion import complete_pipeline
 from ...options import argument, option, options_of
+from ...output import say
 from ...server.settings import ServerSettings
+from ...usage import refuse_misspelt
 
 
 @options_of(ServerSettings)
@@ -25,10 +28,7 @@ def serve(
     token_file: Annotated[Path | None, option("File with the token of --writable.", "FONTES_TOKEN of the environment")] = None,
 ) -> None:
     """Serve indexes over HTTP, with a page to search them. --quiet logs only errors."""
-    from ....core.errors import needs_extra
-    from ...output import say
     from ...server.settings import KEY, TOKEN, named_expressions, secret_of
-    from ...usage import refuse_misspelt
 
     with needs_extra("server", "fontes serve", "FastAPI"):
         from ...server.running import serve as run

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ...options import Json, argument, option
+from ...output import note, print_json, reporting, say
 
 group = typer.Typer()
 
@@ -19,7 +20,6 @@ Folder = Annotated[Path, argument("The project.", metavar="DIR")]
 def list_(json: Json = False) -> None:
     """List the tasks, with the organisers' data and the submission of each."""
     from ....tasks import registry
-    from ...output import print_json, say
 
     tasks = {name if name != "beir" else "beir:FOLDER": task for name, task in registry.items()}
     if json:
@@ -45,7 +45,6 @@ def new(
 ) -> None:
     """Set up a project from the organisers' data, and check it."""
     from ....tasks import check_data, new_project
-    from ...output import note, print_json, reporting, say
 
     project = new_project(name, folder, data or [])
     with reporting(json):
@@ -66,7 +65,6 @@ def check(
 ) -> None:
     """Check the data of a project, and its submission if there is one."""
     from ....tasks import TaskProject, check_data, check_submission
-    from ...output import print_json, reporting, say
 
     project = TaskProject.open(folder)
     with reporting(json):
@@ -106,7 +104,6 @@ def run(
 ) -> None:
     """Run a project: baselines, tuning, fusion, tests, the table and paragraph of the notes, and the submission."""
     from ....tasks import TaskOptions, TaskProject, run_task
-    from ...output import note, print_json, reporting, say
 
     options = TaskOptions(dense, sparse, rerank, train, submit, depth, seed)
     project = TaskProject.open(folder)

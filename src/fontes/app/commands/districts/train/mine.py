@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .....core import ParameterError, Qrels, Run, Topics, expression
+from .....core.expression import part, pipeline as pipeline_of
 from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, argument, check_one_stdin, option, reads_files
+from ....output import print_json, reporting
+from ....pipelines import open_index, retriever
 
 if TYPE_CHECKING:
     from .....core import Run, Stage
@@ -67,12 +71,9 @@ def mine(
     json: Json = False,
 ) -> None:
     """Mine hard negatives: for each relevant document of a topic, documents that rank high and are not relevant."""
-    from .....core.expression import part, pipeline as pipeline_of
     from .....datasets import judged_topics
     from .....formats import read_run
     from .....train import Mining, document_examples, mine_negatives
-    from ....output import print_json, reporting
-    from ....pipelines import open_index, retriever
 
     from_options: dict[str, Any] = {"per_document": per_document, "keep": keep, "limit": limit}
     from_options |= {"sentences": sentences, "round_trip": round_trip, "round_trip_rank": round_trip_rank}
@@ -109,7 +110,6 @@ def mine(
 
 def teacher_of(text: str, index: Index | None) -> Stage[Any, Run]:
     """Return the stage of a teacher: a reranker, or a pipeline from topics to a run."""
-    from .....core import ParameterError, Run, Topics, expression
 
     stage = expression.pipeline(text, index)
     if stage.gives is not Run or stage.takes not in (Run, Topics):
@@ -162,9 +162,7 @@ def split(
     json: Json = False,
 ) -> None:
     """Split topics into training and test without duplicates, and report the overlap of the sides."""
-    from .....core import Qrels, Topics
     from .....train import split as split_topics
-    from ....output import print_json
 
     if [topics, *(qrels or []), *(more or [])].count("-") > 1:
         raise typer.BadParameter("only one of the inputs can be -")

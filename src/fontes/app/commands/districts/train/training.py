@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .....core import Qrels, Topics, expression
 from .....train import (
     BiEncoderSettings,
     CalibrationSettings,
@@ -18,7 +19,21 @@ from .....train import (
     SpladeSettings,
     TermSettings,
 )
-from ....options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify, argument, option, options_of, reads_files
+from ....options import (
+    Analyzer,
+    IndexPath,
+    Json,
+    QrelsFile,
+    Split,
+    TopicsFile,
+    Verify,
+    argument,
+    option,
+    options_of,
+    reads_files,
+)
+from ....output import counted, note, print_json, reporting, say, tell
+from ....pipelines import open_index, retriever
 
 if TYPE_CHECKING:
     from .....core import Part, Qrels as Judgments, Run
@@ -78,7 +93,6 @@ def cross_encoder(
     """Train a cross-encoder that reranks. After an interruption the same command resumes from the last checkpoint."""
     from .....train import train_cross_encoder
     from .....train.cross_encoder import Validation, settings_of
-    from ....output import reporting
 
     candidates = _candidates(run, index, topics, qrels, split, k)
     with reporting(json):
@@ -109,7 +123,6 @@ def mono_t5(
     """Train a MonoT5 that reranks. After an interruption the same command resumes from the last checkpoint."""
     from .....neural import MonoT5
     from .....train import Validation, train_mono_t5
-    from ....output import reporting
 
     model_settings = MonoT5Settings(**settings)
     validated = Validation(validation, *_candidates(run, index, topics, qrels, split, k))
@@ -122,9 +135,7 @@ def _candidates(
     run: str | None, index: Path | None, topics: str | None, qrels: str | None, split: str | None, k: int
 ) -> tuple[Run, Judgments] | tuple[None, None]:
     """Return the run to validate on, with its documents, and its judgments; (None, None) without a run."""
-    from .....core import Qrels, Topics
     from .....formats import read_run
-    from ....pipelines import open_index
 
     if run is None and index is None and topics is None and qrels is None:
         return None, None
@@ -174,7 +185,6 @@ def _encoder_command(
         json: Json = False,
     ) -> None:
         from ..... import train
-        from ....output import reporting
 
         if settings.get("mini_batch") == 0:
             settings["mini_batch"] = None
@@ -232,8 +242,6 @@ def _scored(
     from .....train import Examples
     from .....train.examples import DISTILLED
     from .....train.runner.checkpoint_folder import check_output_folder
-    from ....output import counted, note
-    from ....pipelines import open_index
     from .mine import teacher_of
 
     if teacher is None:
@@ -262,9 +270,7 @@ def _search_validation(
     validation: object, index: Path | None, topics: str | None, qrels: str | None, split: str | None
 ) -> SearchValidation:
     """Return the validation of an encoder: held-out examples, and a search where an index is given."""
-    from .....core import Qrels, Topics
     from .....train import SearchValidation
-    from ....pipelines import open_index
 
     return SearchValidation(
         validation,
@@ -276,7 +282,6 @@ def _search_validation(
 
 def _start_model(text: str) -> Part | str:
     """Return the part of an expression, or the name of a model as it is."""
-    from .....core import expression
 
     return expression.part(text) if text.rstrip().endswith(")") else text
 
@@ -298,7 +303,6 @@ def terms(
     """Train a term classifier for QuReTeC. After an interruption the same command resumes from the last checkpoint."""
     from .....rewrite import TermScores
     from .....train import train_terms
-    from ....output import reporting, say
 
     with reporting(json):
         training = train_terms(topics, output, base, TermSettings(**settings), overwrite)
@@ -321,9 +325,7 @@ def rewriter(
     json: Json = False,
 ) -> None:
     """Train a T5 that rewrites turns. After an interruption the same command resumes from the last checkpoint."""
-    from .....core import Topics
     from .....train import train_rewriter
-    from ....output import reporting
 
     held_out = None if validation is None else Topics.read(validation)
     with reporting(json):
@@ -346,7 +348,6 @@ def causality(
     """Train the head of CausalEvidence, a classifier of sentences that report a cause."""
     from .....causal.causality import labelled, measure_causality, train_causality
     from .....neural import SentenceEncoder
-    from ....output import counted, tell
 
     model = SentenceEncoder(encoder, precision=precision)
     held_out = None if test is None else labelled(test)
@@ -369,8 +370,8 @@ def causality(
 def ranker(
     settings: dict[str, Any],
     index: IndexPath,
-    topics: Topics,
-    qrels: Qrels,
+    topics: TopicsFile,
+    qrels: QrelsFile,
     output: Output,
     features: Annotated[str, option("Features, with commas between: 'bm25(), ql(), column(\"date\"), length()'.", False)],
     split: Split = None,
@@ -390,8 +391,6 @@ def ranker(
     from .....datasets import judged_topics
     from .....formats import read_run, write_run
     from .....train import train_ranker, validate_ranker
-    from ....output import reporting
-    from ....pipelines import open_index, retriever
 
     if run is not None and (pipeline is not None or validation is not None):
         raise typer.BadParameter(f"--run goes without {'--pipeline' if pipeline is not None else '--validation'}")
@@ -420,8 +419,8 @@ def ranker(
 def calibration(
     settings: dict[str, Any],
     index: IndexPath,
-    topics: Topics,
-    qrels: Qrels,
+    topics: TopicsFile,
+    qrels: QrelsFile,
     output: Output,
     split: Split = None,
     pipeline: Annotated[str | None, option("The pipeline to calibrate.", "bm25() % 100")] = None,
@@ -436,8 +435,6 @@ def calibration(
     from .....datasets import judged_topics
     from .....formats import read_run
     from .....train import train_calibration, validate_calibration
-    from ....output import reporting
-    from ....pipelines import open_index, retriever
 
     if run is not None and pipeline is not None:
         raise typer.BadParameter("--run goes without --pipeline")
@@ -461,7 +458,6 @@ def _report_validated(
     json: bool,
 ) -> None:
     """Print a training of a model without steps, its nested validation, if any, and the expression that uses it."""
-    from ....output import tell
 
     facts, lines = training.to_dict(), [f"{output}: {training}"]
     if measured:
@@ -472,7 +468,6 @@ def _report_validated(
 
 def report(output: Path, training: Training, use: str, json: bool) -> None:
     """Print a summary of a training and the expression that uses the model; or both as JSON."""
-    from ....output import counted, print_json, say
 
     if json:
         print_json(training.to_dict())
