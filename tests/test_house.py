@@ -281,7 +281,7 @@ def test_no_class_answers_every_name() -> None:
 
 
 def test_only_the_package_imports_the_index_with_its_methods() -> None:
-    """It refers to stages of all rooms; who opens an index gets it through `core.builtin`."""
+    """It refers to stages of all rooms; who opens an index gets it through `core.registry`."""
     assert not [imported for imported in imports() if imported.target == "fontes.index_methods"]
 
 
@@ -313,7 +313,9 @@ def test_importing_fontes_needs_numpy_alone() -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == []
 
 
-@pytest.mark.parametrize("module", ["fontes.experiments.systems", "fontes.app.commands.compare", "fontes.app.commands.eval"])
+@pytest.mark.parametrize(
+    "module", ["fontes.experiments.systems", "fontes.app.commands.experiments", "fontes.app.commands.runs"]
+)
 def test_comparing_files_of_runs_compiles_nothing(module: str) -> None:
     command = [sys.executable, "-c", f"import sys, {module}; print('numba' in sys.modules)"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "False"

@@ -25,7 +25,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"encode": encode, "encoder": encoder
 PLACES = {
     "ColBERT": ".neural.late.colbert",
     "Encoder": ".neural.encoders.base",
-    "ProgressCallback": ".core.progress",
+    "ProgressCallback": ".core.work",
     "Reranker": ".rerank.reranker",
     "SparseEncoder": ".neural.sparse.splade",
 }

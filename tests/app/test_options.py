@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import fontes as ft
 from fontes.app import cli, pipelines
-from fontes.app.commands import explain, search, tune
+from fontes.app.commands import explain, search, tuning
 from fontes.app.options import options_of
 from fontes.app.server.service import Service
 from fontes.app.server.settings import ServerSettings
@@ -128,7 +128,7 @@ def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ft.Index]
     monkeypatch.setitem(stages._things, "bm25", Boosted)
     monkeypatch.setattr(Boosted, "name", "bm25")
     monkeypatch.setattr("fontes.lexical.BM25", Boosted)
-    commands = (pipelines, search, explain, tune)
+    commands = (pipelines, search, explain, tuning)
     try:
         for module in commands:
             importlib.reload(module)

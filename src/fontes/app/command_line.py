@@ -1,8 +1,8 @@
 """The commands of the command line.
 
-Each command in `SUMMARIES` is the function of its name in the module of its name, or in one of `DISTRICTS`; or the `group` of
-its commands there. Other packages add commands by entry points of the group `fontes.commands`: the name of a command, and its
-`typer.Typer`.
+Each command in `SUMMARIES` is the function of its name in the module of its name, in one of `MODULES` or of `DISTRICTS`; or
+the `group` of its commands there. Other packages add commands by entry points of the group `fontes.commands`: the name of a
+command, and its `typer.Typer`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,35 @@ from .commands import SUMMARIES
 from .flags import BUDGET, VERSION, flags, print_version
 
 GROUP = "fontes.commands"
+MODULES = {
+    "add": "indexes",
+    "bench": "experiments",
+    "check": "indexes",
+    "compare": "experiments",
+    "convert": "runs",
+    "copy": "indexes",
+    "delete": "indexes",
+    "eval": "runs",
+    "experiment": "experiments",
+    "failures": "experiments",
+    "fit": "tuning",
+    "fuse": "tuning",
+    "index": "indexes",
+    "info": "indexes",
+    "merge": "indexes",
+    "new": "experiments",
+    "rerank": "runs",
+    "rewrite": "runs",
+    "snapshots": "experiments",
+    "tune": "tuning",
+}
+"""Modules of several commands of the kernel, by command."""
 DISTRICTS = {
     "agent": "agents",
     "ask": "llm",
     "audit": "audit",
     "chat": "rewrite",
-    "demo": "demo",
+    "demo": "recipes",
     "encode": "neural",
     "gate": "gate",
     "judge": "judge",
@@ -143,7 +166,7 @@ def _groups(word: str, overview: bool) -> list[typer.Typer]:
 def _own(name: str) -> Iterator[typer.Typer]:
     """Yield a command of Fontes, unless its optional part is missing."""
     panel, summary = SUMMARIES[name]
-    reference = f"{commands.__name__}.{f'districts.{DISTRICTS[name]}' if name in DISTRICTS else name}"
+    reference = f"{commands.__name__}.{f'districts.{DISTRICTS[name]}' if name in DISTRICTS else MODULES.get(name, name)}"
     try:
         module = import_module(reference)
     except Exception as error:

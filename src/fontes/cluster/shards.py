@@ -212,7 +212,7 @@ def apply(
     """Apply a stage to each topic independently, with actors on a cluster.
 
     Indexes and models must have the same paths on all nodes. Set the precision of models, or each node chooses its own; see
-    `core.precision.fix_precision`.
+    `core.part.fix_precision`.
 
     Args:
         stage: Stage from topics or a run to a run.

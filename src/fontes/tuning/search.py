@@ -27,7 +27,7 @@ Study = Callable[["Scoring"], list[int]]
 
 
 class Scoring:
-    """Scores settings on all topics, each setting once; `precisions` are passed to `core.precision.fix_precision`."""
+    """Scores settings on all topics, each setting once; `precisions` are passed to `core.part.fix_precision`."""
 
     def __init__(
         self, maker: Maker, topics: Topics, qrels: Qrels, measure: Measure, precisions: dict[str, str] | None = None

@@ -47,7 +47,7 @@ def client(server: Running, *arguments: Any, **options: Any) -> Client:
 @each("where", [None, "kind == 'hot'"])
 def test_runs_equal_those_of_the_index_to_the_digit(server: Running, path: Path, name: str, where: str | None) -> None:
     index = ft.Index.open(path)
-    local = ft.core.narrowing.filtered(ft.pipeline(PIPELINES[name], index), where)
+    local = ft.core.searches.filtered(ft.pipeline(PIPELINES[name], index), where)
     run, expected = client(server, name, where=where)(TOPICS), local(TOPICS)
     assert run.to_dict() == expected.to_dict()
     assert list(run.to_columns()["doc_id"]) == list(expected.to_columns()["doc_id"])

@@ -1,4 +1,4 @@
-"""Commands: functions, most of them in a module of the same name."""
+"""Commands: functions; see `fontes.app.command_line`."""
 
 # Panel of each command, and its summary for an overview that imports no command; a test compares them with the commands.
 SUMMARIES = {

@@ -1,4 +1,4 @@
-"""`fontes recipe`: published systems on your own collection."""
+"""`fontes recipe`: published systems on your own collection; `fontes demo`: the examples of README, and four tasks."""
 
 from __future__ import annotations
 
@@ -210,3 +210,12 @@ def _facts(recipe: type[Recipe]) -> dict[str, object]:
         "published": recipe.published,
         "published_on": recipe.published_on,
     }
+
+
+def demo(
+    directory: Annotated[Path | None, option("Keep indexes and runs here.", "a temporary place")] = None, json: Json = False
+) -> None:
+    """Run the examples of README, and measure four tasks on the sample collection."""
+    from ...demo import run_demo
+
+    run_demo(directory, json)
