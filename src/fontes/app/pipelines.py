@@ -8,11 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core import Topic, Topics, Turn
 from ..core.errors import ParameterError
 from ..core.hints import nearest
 from ..core.part import fix_precision, stages, walk
 from ..core.registry import provided
 from ..core.searches import filtered
+from ..core.stage import steps
 from ..core.work import cluster, work
 from ..index.factory import stage_method
 from .flags import LEXICAL, MODELS, ray_of
@@ -155,8 +157,6 @@ def rewriter(text: str, index: Index | None, doing: str) -> Stage[Topics, Topics
 
 def rewriter_for(stage: Stage[Topics, Run]) -> str | None:
     """Default rewriter of turns for a stage, as text; None if the stage begins with one, or is calibrated without one."""
-    from ..core import Topics
-    from ..core.stage import steps
     from ..lexical import Lexical
 
     if steps(stage)[0].gives is Topics or any(getattr(part, "reads_system", False) for part in walk(stage)):
@@ -166,15 +166,11 @@ def rewriter_for(stage: Stage[Topics, Run]) -> str | None:
 
 def ends_lists(stage: Stage[Topics, Run]) -> bool:
     """Whether the last stage ends lists by a promise, which a further limit of documents would break."""
-    from ..core.stage import steps
-
     return getattr(steps(stage)[-1], "ends_by_promise", False)
 
 
 def warm(stage: Stage[Topics, Run]) -> None:
     """Load models and compile kernels, so that missing parts are reported before the first question."""
-    from ..core import Topic, Turn
-
     turns = Turn("water"), Turn("why")
     stage([Topic("1", "why", turns=turns), Topic("2", "water", turns=turns[:1])])
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from ..core import InputError, Topics
 from ..core.searches import narrowed
 from .flags import ray_of
-from .pipelines import ends_lists, hint_query_language, in_query_language, open_index, retriever
+from .pipelines import applied, ends_lists, hint_query_language, in_query_language, open_index, retriever, say_missing
 from .usage import refuse_exchanged
 
 if TYPE_CHECKING:
@@ -111,12 +112,10 @@ def _write_run(
     options: SimpleNamespace, index: Index, stage: Stage[Topics, Run], tolerating: Stage[Topics, Topics] | None
 ) -> None:
     """Search for a file of topics, and write the run."""
-    from ..core import InputError, Topics
     from ..experiments import metadata_of
     from ..formats import write_run
     from ..reorder import NotItself
     from .output import print_json, reporting
-    from .pipelines import applied, say_missing
     from .results import ranking_as_json, why_empty
 
     topics, not_itself = options.topics, options.not_itself

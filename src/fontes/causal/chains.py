@@ -18,6 +18,7 @@ from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Topic, Topics
 from ..core.work import ProgressCallback, work
+from ..index import Index, State
 from ..lexical import BM25
 from ..text import Analyzer
 from ..text.sentences import sentence_spans
@@ -411,8 +412,6 @@ class _EventTerms:
     @classmethod
     def of(cls, documents: object) -> _EventTerms:
         """Terms as in an index, if the documents are one."""
-        from ..index import Index, State
-
         if not isinstance(documents, Index | State):
             return cls(Analyzer.of("english"), lambda term: 1.0)
         index = documents

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.answers import TokenBudget
 from ..core.part import Part, walk
 from ..core.work import Resources
+from ..storage.caches import cache_folder
 from .joining import Cluster, translated
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ def answer_store(cluster: Cluster, part: object) -> Iterator[AnswerStore | None]
     if not any(getattr(subpart, "keeps_answers", False) for subpart in (walk(part) if isinstance(part, Part) else ())):
         yield None
         return
-    from ..storage.caches import cache_folder
 
     ray = cluster.ray
     node = ray.get_runtime_context().get_node_id()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from ..measures.measure import Measure
 from ..measures.names import parse, parse_all
 from ..measures.prediction_powered import PredictionPowered
 from ..plots.tables import ResultTable, TableReport, json_values
+from ..storage.files import write
 from . import report_text
 from .failures import IDEAL, Failures, failures_of, ideal_run, state_of
 from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Tested, Testing, beaten_by, check_rows
@@ -176,8 +178,6 @@ class Report(Tested[Comparison], TableReport):
 
     def to_dict(self) -> dict[str, object]:
         """Return everything except runs, texts and judgments as JSON values, with None for NaN and infinity."""
-        from importlib.metadata import version
-
         first = report_text.first_evaluation(self)
         return {
             "fontes": version("fontes"),
@@ -211,7 +211,6 @@ class Report(Tested[Comparison], TableReport):
             ParameterError: `depth` or `snippet` is out of range.
             InputError: The file cannot be written.
         """
-        from ..storage.files import write
         from .report_page import html
 
         page = html(self, depth, snippet)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
+from importlib.metadata import version
 from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -35,8 +36,6 @@ def html(report: Report, depth: int = 10, snippet: int = 200, reasons: Mapping[s
     Args:
         reasons: Sentences shown above the rankings, by topic; the page opens the first of these topics.
     """
-    from importlib.metadata import version
-
     data = PageData.of(report, depth, snippet)
     if reasons:
         positions = {topic_id: position for position, topic_id in enumerate(report.topics)}

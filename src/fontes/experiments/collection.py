@@ -20,6 +20,7 @@ from ..formats import Corpus, read_corpus
 from ..formats.decoding import reading_of
 from ..storage.files import STANDARD
 from ..storage.hashes import hash_json
+from ..text import Analyzer
 from .provenance import hash_of, hash_of_dataset, hash_of_docs
 
 if TYPE_CHECKING:
@@ -110,8 +111,6 @@ class Collection:
         positions: bool = False,
     ) -> Index:
         """Return the index of the documents, building it if missing or damaged; see `Index.build`."""
-        from ..text import Analyzer
-
         opener: type[Index] = provided("index")
         report, start = reporter(), time.perf_counter()
         analyzer = Analyzer.of(analyzer)

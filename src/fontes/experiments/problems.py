@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from ..core import FontesError, InputError, ParameterError, Run, Stage, Topics
 from ..core.part import Part, walk
 from ..core.registry import provided
+from ..index import State
+from ..index.settings import IndexSettings
+from ..text import Analyzer
 from .collection import Collection
 
 if TYPE_CHECKING:
@@ -29,9 +32,6 @@ def planned_index(settings: IndexSettings | None = None) -> Index:
     Args:
         settings: Settings of the index; None: they are unknown, so that any field, positions and term weights are accepted.
     """
-    from ..index import State
-    from ..text import Analyzer
-
     unknown = {"fields": [], "scale": 1.0, "components": ["fields", "positions"]}
     manifest = {
         **(settings.facts if settings else unknown),
@@ -143,9 +143,6 @@ class DryRunCollection(Collection):
         positions: bool = False,
     ) -> Index:
         """Return a planned index, with `FALLBACK_ANALYZER` if the analyzer is unavailable."""
-        from ..index.settings import IndexSettings
-        from ..text import Analyzer
-
         usable: str | Analyzer = FALLBACK_ANALYZER
         with self._problems.collected():
             Analyzer.of(analyzer)("a")  # raises if the library or its model is missing

@@ -16,6 +16,7 @@ from ..core.html import table as html_table
 from ..core.tabular import Tabular, columns_of
 from ..formats.json_text import json_text
 from ..measures.measure import Measure
+from ..storage.files import plain_name, write
 
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no superscript q that fonts show
 SUPERSCRIPTS = str.maketrans(LETTERS + "0123456789", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -241,8 +242,6 @@ class TableReport(Tabular):
         Raises:
             ParameterError: There is no such form.
         """
-        from ..storage.files import plain_name
-
         suffix = Path(plain_name(path)).suffix if form is None else f".{form}"
         if suffix not in cls.FORMS:
             raise ParameterError(f"{path}: the name of {cls.NOUN} ends in one of {', '.join(cls.FORMS)}, which says its form")
@@ -260,8 +259,6 @@ class TableReport(Tabular):
             ParameterError: The form is unknown.
             InputError: The file cannot be written.
         """
-        from ..storage.files import write
-
         text: str = getattr(self, self.form_of(path, form))(**options)
         write(path, [text.encode()])
 

@@ -14,6 +14,7 @@ from ..core import InputError, ParameterError, Qrels, Run, Stage, Topic, Topics
 from ..core.checks import check_whole
 from ..experiments import Collection
 from ..fusion import fuse
+from ..neural import SentenceEncoder
 from ..neural.dense.ann import check_algorithm
 from ..text import Analyzer
 from ..text.external import version_of
@@ -228,8 +229,6 @@ class Cair2021(Recipe, name="cair2021"):
 
     @property
     def _encoder(self) -> Encoder | None:
-        from ..neural import SentenceEncoder
-
         return SentenceEncoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
 
     @property

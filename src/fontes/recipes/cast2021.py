@@ -16,6 +16,7 @@ from ..core import FontesError, InputError, ParameterError, Run, Stage, Topics
 from ..core.checks import check_whole
 from ..core.part import walk
 from ..experiments import Collection
+from ..neural import Reranker
 from ..passages import Deduplicate, Passages, read_duplicates, to_documents
 from ..passages.aggregate import check_separator, parents_of
 from ..rewrite import Automatic, Manual
@@ -192,8 +193,6 @@ class Cast2021(Recipe, name="cast2021"):
         return stages
 
     def _reranker(self, index: object, folder: Path) -> Stage[Run, Run] | None:
-        from ..neural import Reranker
-
         reranker = self.stage("reranker", index)
         if isinstance(reranker, Reranker) and isinstance(self.reranker, str):
             # The scores are cached, so an interrupted run resumes.

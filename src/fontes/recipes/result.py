@@ -19,6 +19,7 @@ from ..experiments.systems import named
 from ..measures import Evaluation, Measure, evaluate
 from ..measures.formulas import JudgedShare
 from ..neural.encoders.reading import TokenLimit
+from ..plots import pipeline
 from ..plots.tables import ResultCell, ResultTable
 from .errors import errors_of
 from .learning import RecipeTraining
@@ -354,8 +355,6 @@ def _model_row(note: Mapping[str, Any]) -> list[str]:
 
 def drawn_as_svg(stage: Stage[Topics, Run]) -> str:
     """Return a plot of a pipeline as SVG; empty without matplotlib or if the pipeline is too large to draw."""
-    from ..plots import pipeline
-
     try:
         return pipeline(stage).to_bytes("svg").decode()
     except (MissingExtraError, ParameterError):

@@ -15,6 +15,7 @@ from ..core.stage import Stage
 from ..core.strings import encodable
 from ..core.values import Topic, Topics
 from ..lexical import BM25
+from ..lexical.bm25 import idf_lucene
 from ..text.external import spacy_pipeline, version_of
 from .turns import earlier, join_texts, utterance, with_texts
 
@@ -65,8 +66,6 @@ class HQE(Stage[Topics, Topics], name="hqe"):
     scaled: bool = True
 
     def apply(self, topics: Topics, /) -> Topics:
-        from ..lexical.bm25 import idf_lucene
-
         self.check()
         conversations = {topic.id: [*(turn.text for turn in earlier(topic)), utterance(topic)] for topic in topics.values()}
         utterances = list(dict.fromkeys(text for texts in conversations.values() for text in texts))

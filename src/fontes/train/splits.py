@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ..core.errors import InputError, ParameterError
 from ..core.values import Qrels, Topic, Topics
+from ..formats import write_qrels, write_topics
 from ..tuning.folds import Groups, connected, drawn_units, split_by, units_of
 from .duplicates import Duplicate, check_near, duplicates_of
 
@@ -44,8 +45,6 @@ class Side(NamedTuple):
 
         Raises InputError if a file cannot be written.
         """
-        from ..formats import write_qrels, write_topics
-
         folder = Path(directory)
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..core.expression import part
+
 TOPICS = 10
 
 
@@ -47,7 +49,6 @@ def _peak() -> int:
 
 
 def _search() -> None:
-    from ..core.expression import part
     from ..index import Index
 
     path, pipeline, texts, k = json.load(sys.stdin)

@@ -26,7 +26,6 @@ BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}
 
 def doctor(as_json: Json = False) -> None:
     """Report what is installed, what each extra lacks, and what the machine offers."""
-
     facts = examine()
     if as_json:
         print_json(facts)

@@ -7,10 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
+from ...comparison import compare_snapshots, failures as failures_of
 from ...comparison.testing import Testing
 from ...core import Qrels
 from ...core.errors import InputError, ParameterError
-from ...experiments import compare as compare_runs
+from ...datasets import judged_topics
+from ...datasets.samples import HARBOUR, Harbour
+from ...experiments import Experiment, Suite, compare as compare_runs
+from ...experiments.provenance import Check
+from ...experiments.runner import LOCK
+from ...formats import read_run
+from ...measures import DEFAULT, parse
+from ...measures.evaluation import refuse_exchanged
+from ...measures.names import need_groups, parse_all
+from ...storage.files import as_path, write
 from ..flags import ray_of
 from ..options import (
     CheckLock,
@@ -40,8 +50,6 @@ RUNS = ("runs/*.run", "*.run", "*.trec")
 
 def new(directory: Annotated[Path, argument("Folder to write; it is new or empty.")], json: Json = False) -> None:
     """Write a project: a folder of data, an experiment, a notebook and a README. They run, on a sample until you replace it."""
-    from ...storage.files import as_path, write
-
     folder = as_path(directory)
     try:
         if folder.is_dir() and any(folder.iterdir()):
@@ -66,8 +74,6 @@ def new(directory: Annotated[Path, argument("Folder to write; it is new or empty
 
 def _files(project: str) -> Iterator[tuple[str, bytes]]:
     """Yield the path and content of each file of a project."""
-    from ...datasets.samples import HARBOUR, Harbour
-
     title = " ".join(project.split())
     for name, written in (("README.md", title), ("experiment.toml", ""), ("notebook.ipynb", json_.dumps(title)[1:-1])):
         yield name, (TEMPLATES / name).read_text(encoding="utf-8").replace(PLACEHOLDER, written).encode()
@@ -88,10 +94,6 @@ def experiment(
     ray: Ray = None,
 ) -> None:
     """Run an experiment and write runs, a report and a lock; or check that its results are reproduced."""
-    from ...experiments import Experiment
-    from ...experiments.provenance import Check
-    from ...experiments.runner import LOCK
-
     check_local(check, ray)
     experiment_run = Experiment(file, output)
     with reporting(json, steps=True, compiling=True):
@@ -112,9 +114,6 @@ def bench(
     ray: Ray = None,
 ) -> None:
     """Run the same systems on several collections: one table with means, ranks and tests, and an experiment for each."""
-    from ...experiments import Suite
-    from ...experiments.runner import LOCK
-
     check_local(check, ray)
     suite = Suite(file, output)
     with reporting(json, steps=True, compiling=True):
@@ -145,11 +144,6 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare runs: means side by side, tests, intervals and effect sizes."""
-    from ...datasets import judged_topics
-    from ...measures import DEFAULT
-    from ...measures.evaluation import refuse_exchanged
-    from ...measures.names import need_groups, parse_all
-
     for path in runs:
         _refuse_measure(path)
     opened = None if index is None else open_index(index)
@@ -179,8 +173,6 @@ def compare(
 
 def _refuse_measure(path: Path) -> None:
     """Raise ParameterError if a path is the name of a measure and not of a file."""
-    from ...measures import parse
-
     if path.exists() or path.suffix:
         return
     try:
@@ -204,12 +196,6 @@ def failures(
     json: Json = False,
 ) -> None:
     """List the topics on which a run loses most, with facts that may explain it."""
-    from ...comparison import failures as failures_of
-    from ...datasets import judged_topics
-    from ...formats import read_run
-    from ...measures.evaluation import refuse_exchanged
-    from ...measures.names import need_groups
-
     opened = None if index is None else open_index(index)
     try:
         queries, judgments = judged_topics(topics, qrels, split, need_groups(measure))
@@ -238,10 +224,6 @@ def snapshots(
     json: Json = False,
 ) -> None:
     """Compare systems over time: Result Delta, relative improvement and effect ratio beside a pivot system."""
-    from ...comparison import compare_snapshots
-    from ...formats import read_run
-    from ...measures import DEFAULT
-
     if qrels and len(qrels) != len(folders):
         raise ParameterError(
             f"--qrels was given {len(qrels)} times for {len(folders)} folders; give it once for each, in order"

@@ -27,7 +27,6 @@ def explain(
     json: Json = False,
 ) -> None:
     """Explain the score of a document for a query, or how the query is searched."""
-
     refuse_exchanged(index, query)
     stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder, **parameters)
     if (document is None) != plan:

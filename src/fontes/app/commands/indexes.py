@@ -12,6 +12,8 @@ import typer
 
 from ...core.errors import ParameterError
 from ...index import Index
+from ...storage.files import STANDARD, reading
+from ...text.analyzer import typed_analyzer
 from ..completion import complete_analyzer
 from ..flags import ray_of
 from ..options import (
@@ -72,7 +74,6 @@ def index(
 ) -> None:
     """Make an index of a collection."""
     from ...formats.corpus import with_prefixes
-    from ...text.analyzer import typed_analyzer
 
     start = time.perf_counter()
     docs = with_prefixes(part, id_prefix or (), lambda parts: documents(parts, format))
@@ -176,7 +177,6 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete documents from an index. Running searches are not disturbed."""
-
     if not id and where is None:
         raise ParameterError("name documents by their ids, or by a filter, --where; none is deleted")
     opened = open_index(index)
@@ -187,8 +187,6 @@ def delete(
 
 
 def _read_ids() -> list[str]:
-    from ...storage.files import STANDARD, reading
-
     with reading(STANDARD) as source:
         return [line for _, line in source.texts()]
 
@@ -207,7 +205,6 @@ def merge(
     json: Json = False,
 ) -> None:
     """Merge the segments of an index, and drop deleted documents. Running searches are not disturbed."""
-
     opened = open_index(index, analyzer)
     start = time.perf_counter()
     with reporting(json, compiling=True):
@@ -236,7 +233,6 @@ def info(
     json: Json = False,
 ) -> None:
     """Describe an index; without one, list the bytes in the user's cache and of compiled code."""
-
     if index is None:
         from ...storage.caches import cached_bytes
         from ...storage.compiled import compiled_bytes
@@ -286,7 +282,6 @@ def _may_be_no_index(path: Path, removed: list[Leftover]) -> bool:
 
 def _check_index(index: Path, deep: bool) -> int:
     """Check an index and return the number of its documents."""
-
     opened = open_index(index)
     opened.check(deep)
     return len(opened)
@@ -297,7 +292,6 @@ def _facts(leftover: Leftover) -> dict[str, object]:
 
 
 def _print_leftovers(index: Path, removed: list[Leftover], leftovers: list[Leftover]) -> None:
-
     for leftover in removed:
         say(f"removed: {leftover.path} ({leftover.what})")
     for leftover in leftovers:

@@ -12,6 +12,7 @@ from ...core import Qrels
 from ...core.errors import ParameterError
 from ...core.expression import pipeline
 from ...core.parameters import parameters
+from ...plots.plot import format_of
 from ..options import Split, argument, option, options_of, reads_files
 from ..output import say
 from ..pipelines import open_index
@@ -51,8 +52,6 @@ def plot(
     split: Split = None,
 ) -> None:
     """Draw TF-IDF, BM25 or idf as curves, the lengths, Zipf's or Heaps' law of an index, measures of runs, or a pipeline."""
-    from ...plots.plot import format_of
-
     settings |= {name: value for name, value in (("measures", measures), ("split", split)) if value is not None}
     _check_arguments(kind, files or [], list(settings))
     format_of(output)

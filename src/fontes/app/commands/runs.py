@@ -120,7 +120,6 @@ def convert(
 
 def _export(index: str, target: str, inapplicable: dict[str, object], to: str | None) -> None:
     """Write an index as a CIFF file; the `inapplicable` options must be None."""
-
     for name, value in inapplicable.items():
         if value is not None:
             raise typer.BadParameter(f"{name} applies to files, not to an index")

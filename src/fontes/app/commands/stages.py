@@ -36,7 +36,6 @@ def stages(
     json: Json = False,
 ) -> None:
     """List the parts of pipelines, or show the parameters of one."""
-
     if markdown and (json or name is not None):
         raise ParameterError("--markdown prints the page of all parts; leave --json and the name out")
     if markdown:
@@ -51,7 +50,6 @@ def stages(
 
 def facts(part: type[Part]) -> dict[str, Any]:
     """The registry's facts about a part, as JSON values."""
-
     takes, gives = signature(part)
     return {
         "name": part.name,
@@ -72,7 +70,6 @@ def facts(part: type[Part]) -> dict[str, Any]:
 
 def page() -> str:
     """The reference page of all parts of Fontes, in Markdown."""
-
     builtin = [facts(part) for _, part in registry.items() if part.__module__.startswith("fontes.")]
     for stage_facts in builtin:
         stage_facts["parameters"] = [p for p in stage_facts["parameters"] if p["description"] != "Not used."]
@@ -135,7 +132,6 @@ def _arrow(stage_facts: dict[str, Any]) -> str:
 
 
 def _format_default(default: object) -> str:
-
     return repr(default) if isinstance(default, Part) or not isinstance(default, str) else f'"{default}"'
 
 

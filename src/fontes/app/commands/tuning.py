@@ -11,7 +11,10 @@ from ...core import Qrels
 from ...core.checks import real
 from ...core.errors import ParameterError
 from ...core.parameters import parameters
+from ...fusion import fuse as fuse_runs
 from ...lexical import BM25
+from ...measures import DEFAULT
+from ...measures.names import need_groups
 from ...tuning import fit as fit_pipeline, fit_weights, tune as tune_stage
 from ..completion import complete_pipeline
 from ..flags import ray_of
@@ -58,7 +61,6 @@ def tune(
     ray: Ray = None,
 ) -> None:
     """Tune a pipeline by nested cross-validation, and measure it on held-out topics."""
-
     queries, judgments = read_judged(topics, qrels, split, settings, plot)
     result = tune_stage(
         pipeline, None, queries, judgments, groups=group, index=open_index(index, analyzer, verify), ray=ray_of(ray), **settings
@@ -93,7 +95,6 @@ def fit(
     json: Json = False,
 ) -> None:
     """Choose the best pipeline within a time budget, and measure the choice on held-out topics."""
-
     queries, judgments = read_judged(topics, qrels, split, settings, plot)
     with reporting(json):
         result = fit_pipeline(
@@ -137,9 +138,6 @@ def fuse(
 ) -> None:
     """Fuse runs into one. With --learn the weights of each topic are learned on other topics."""
     from ...formats import read_run, write_run
-    from ...fusion import fuse as fuse_runs
-    from ...measures import DEFAULT
-    from ...measures.names import need_groups
 
     if learn is not None and weights is not None:
         raise typer.BadParameter("give either --weights or --learn")

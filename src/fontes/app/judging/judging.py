@@ -158,8 +158,6 @@ def judged_by_people(path: Path, machine: str) -> tuple[Qrels, Qrels]:
     Raises:
         InputError: A file cannot be read.
     """
-    from ...core import Qrels
-
     if not path.is_file() or not path.read_bytes()[:16].startswith(b"SQLite format 3"):
         return Qrels.of(str(path)), Qrels.of(machine)
     with JudgmentStore(path, reading=True) as store:

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -287,8 +288,6 @@ class Annoy(Searcher):
 
     @property
     def library(self) -> str:
-        from importlib.metadata import version
-
         _annoy()
         return f"annoy {version('annoy')}"
 

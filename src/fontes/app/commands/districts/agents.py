@@ -12,7 +12,7 @@ from ....core.values import Qrels
 from ...completion import complete_pipeline
 from ...options import IndexPath, Json, Measures, ReportFiles, argument, option, options_of
 from ...output import counted, print_json, print_report, reporting, say, tell
-from ...server.settings import ServerSettings
+from ...server.settings import KEY, ServerSettings, named_expressions, secret_of
 from ...usage import refuse_misspelt
 
 if TYPE_CHECKING:
@@ -56,8 +56,6 @@ def mcp(
     Searches may state reasoning, for the log and with_reasoning(), and leave out what their session has shown.
     """
     import asyncio
-
-    from ...server.settings import KEY, named_expressions, secret_of
 
     with needs_extra("mcp", "fontes mcp", "mcp"):
         from ...agents.calls import Tools
@@ -148,12 +146,10 @@ def replay(
     json: Json = False,
 ) -> None:
     """Search the queries of a log again, with their reasoning, by several pipelines or tools, and compare the answers."""
-
     with needs_extra("server", "fontes agent replay", "FastAPI"):
         from ...agents.replay import replay as replay_log
     from ...agents.log import read_log
     from ...agents.sessions import of_index
-    from ...server.settings import named_expressions
 
     refuse_misspelt(index)
     sessions = of_index(read_log(log), logged_index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os.path import relpath
 from pathlib import Path
 from typing import Annotated
@@ -79,8 +80,6 @@ def plan(
     json: Json = False,
 ) -> None:
     """Name the topics that the gate needs, from the differences of its arms or the values of its baseline."""
-    from dataclasses import replace
-
     from ....gate import GateFile, plan_gate
 
     gate = GateFile.read(file)

@@ -14,7 +14,7 @@ from ....core.errors import InputError, ParameterError, needs_extra
 from ...completion import complete_pipeline
 from ...options import Measures, argument, option, options_of, reads_files
 from ...output import counted, note, reporting, say
-from ...server.settings import ServerSettings
+from ...server.settings import ServerSettings, named_expressions
 from ...usage import refuse_misspelt
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ def judge(
 ) -> None:
     """Judge a pool in the browser: documents of several pipelines, shuffled and blind, into a test collection."""
     from ...judging.store import JudgmentStore
-    from ...server.settings import named_expressions
 
     if guidelines is not None and llm is None:
         raise ParameterError("--guidelines is of the model that judges: add --llm MODEL")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,8 +75,6 @@ def usage(
     results: Annotated[Path | None, argument(RESULTS, "all stored answers", metavar="[RUN]")] = None, json: Json = False
 ) -> None:
     """Count stored answers and their tokens, by model."""
-    from datetime import UTC, datetime
-
     from ....llm import AnswerFile
 
     answers = AnswerFile().all() if results is None else _read_answers(results)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ....core import expression
@@ -123,7 +124,6 @@ def _in_precision(encoder: Any, precision: str | None) -> Any:
 
 
 def _print_dense(index: Index, facts: dict[str, Any], seconds: float) -> None:
-
     vectors = f"{counted(facts['vectors'], 'vector')} of {facts['dim']} dimensions in {facts['dtype']}"
     say(f"{index.path}: {vectors} in {seconds:.1f} s; {size(facts['bytes'])}{_precision_note(facts)}")
     if facts["recall"]:
@@ -136,7 +136,6 @@ def _precision_note(facts: dict[str, Any]) -> str:
 
 
 def _print_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
-
     vectors = f"{counted(facts['tokens'], 'token vector')} of {counted(len(index), 'document')}"
     form = f"{facts['dim']} dimensions, {facts['nbits']} bits, {counted(facts['centroids'], 'centroid')}"
     say(f"{index.path}: {vectors}, {form} in {seconds:.1f} s; {size(facts['bytes'])}{_precision_note(facts)}")
@@ -146,7 +145,6 @@ def _print_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
 
 
 def _print_sparse(index: Index, facts: dict[str, Any], seconds: float) -> None:
-
     weights = f"{counted(facts['postings'], 'weight')} of {counted(facts['terms'], 'term')}"
     density = f"{facts['postings'] / max(1, facts['documents']):.0f} a document"
     say(f"{index.path}: {weights}, {density}, in {seconds:.1f} s; {size(facts['bytes'])}{_precision_note(facts)}")
@@ -160,7 +158,6 @@ def models(
 ) -> None:
     """List the models on this machine, and those that stages and recipes load by default. Nothing is downloaded."""
     import sys
-    from dataclasses import asdict
 
     from ....neural.models.listing import cached_models, default_models, model_in, models_of_packages
     from ....neural.models.packaged import INSTALL

@@ -196,7 +196,6 @@ def _description(recipe: type[Recipe]) -> str:
 
 
 def _facts(recipe: type[Recipe]) -> dict[str, object]:
-
     return {
         "name": recipe.name,
         "about": summary(recipe),

@@ -76,7 +76,6 @@ def chat(
 
 def _topics_until(resume: str | None, at: str | None) -> Topics:
     """Return the topics of a file up to the topic `at` or the last one; none without a file."""
-
     if resume is None:
         if at is not None:
             raise ParameterError("--at goes with --resume FILE")

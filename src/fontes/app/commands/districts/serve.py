@@ -9,7 +9,7 @@ from ....core.errors import needs_extra
 from ...completion import complete_pipeline
 from ...options import argument, option, options_of
 from ...output import say
-from ...server.settings import ServerSettings
+from ...server.settings import KEY, TOKEN, ServerSettings, named_expressions, secret_of
 from ...usage import refuse_misspelt
 
 
@@ -28,8 +28,6 @@ def serve(
     token_file: Annotated[Path | None, option("File with the token of --writable.", "FONTES_TOKEN of the environment")] = None,
 ) -> None:
     """Serve indexes over HTTP, with a page to search them. --quiet logs only errors."""
-    from ...server.settings import KEY, TOKEN, named_expressions, secret_of
-
     with needs_extra("server", "fontes serve", "FastAPI"):
         from ...server.running import serve as run
         from ...server.service import Service

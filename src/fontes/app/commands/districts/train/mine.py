@@ -110,7 +110,6 @@ def mine(
 
 def teacher_of(text: str, index: Index | None) -> Stage[Any, Run]:
     """Return the stage of a teacher: a reranker, or a pipeline from topics to a run."""
-
     stage = expression.pipeline(text, index)
     if stage.gives is not Run or stage.takes not in (Run, Topics):
         raise ParameterError(f"--teacher is a reranker, or a pipeline from topics to a run, not '{text}'")

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .....causal.causality import labelled, measure_causality, train_causality
 from .....core import Qrels, Topics, expression
+from .....formats import read_run, write_run
+from .....neural import MonoT5, SentenceEncoder
+from .....rewrite import TermScores
 from .....train import (
     BiEncoderSettings,
     CalibrationSettings,
     ColBERTSettings,
     CrossEncoderSettings,
+    Examples,
     MonoT5Settings,
     RankerSettings,
     RewriterSettings,
+    SearchValidation,
     SpladeSettings,
     TermSettings,
+    Validation,
+    train_bi_encoder,
+    train_calibration,
+    train_colbert,
+    train_cross_encoder,
+    train_mono_t5,
+    train_ranker,
+    train_rewriter,
+    train_splade,
+    train_terms,
+    validate_calibration,
+    validate_ranker,
 )
+from .....train.cross_encoder import settings_of
+from .....train.examples import DISTILLED
+from .....train.runner.checkpoint_folder import check_output_folder
 from ....options import (
     Analyzer,
     IndexPath,
@@ -34,6 +56,7 @@ from ....options import (
 )
 from ....output import counted, note, print_json, reporting, say, tell
 from ....pipelines import open_index, retriever
+from .mine import teacher_of
 
 if TYPE_CHECKING:
     from .....core import Part, Qrels as Judgments, Run
@@ -91,9 +114,6 @@ def cross_encoder(
     json: Json = False,
 ) -> None:
     """Train a cross-encoder that reranks. After an interruption the same command resumes from the last checkpoint."""
-    from .....train import train_cross_encoder
-    from .....train.cross_encoder import Validation, settings_of
-
     candidates = _candidates(run, index, topics, qrels, split, k)
     with reporting(json):
         train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings.get("loss"), output, overwrite)
@@ -121,9 +141,6 @@ def mono_t5(
     json: Json = False,
 ) -> None:
     """Train a MonoT5 that reranks. After an interruption the same command resumes from the last checkpoint."""
-    from .....neural import MonoT5
-    from .....train import Validation, train_mono_t5
-
     model_settings = MonoT5Settings(**settings)
     validated = Validation(validation, *_candidates(run, index, topics, qrels, split, k))
     with reporting(json):
@@ -135,8 +152,6 @@ def _candidates(
     run: str | None, index: Path | None, topics: str | None, qrels: str | None, split: str | None, k: int
 ) -> tuple[Run, Judgments] | tuple[None, None]:
     """Return the run to validate on, with its documents, and its judgments; (None, None) without a run."""
-    from .....formats import read_run
-
     if run is None and index is None and topics is None and qrels is None:
         return None, None
     if run is None or index is None or topics is None or qrels is None:
@@ -159,7 +174,7 @@ SearchedQrels = Annotated[
 def _encoder_command(
     name: str,
     settings_of: type[EncoderSettings],
-    trainer: str,
+    train_model: Callable[..., Training],
     use: str,
     about: str,
     start: str = START,
@@ -167,7 +182,7 @@ def _encoder_command(
     examples_help: str = "Examples of `fontes mine`: JSON lines, or -.",
     **options: Any,
 ) -> None:
-    """Add the command that trains one kind of encoder by a function of `fontes.train`; `use` is the stage for its model."""
+    """Add the command that trains one kind of encoder by `train_model`; `use` is the stage for its model."""
 
     def train(
         settings: dict[str, Any],
@@ -184,8 +199,6 @@ def _encoder_command(
         overwrite: Overwrite = False,
         json: Json = False,
     ) -> None:
-        from ..... import train
-
         if settings.get("mini_batch") == 0:
             settings["mini_batch"] = None
         model_settings = settings_of(**settings)
@@ -194,7 +207,6 @@ def _encoder_command(
                 (examples, validation), teacher, teacher_index, settings.get("loss"), output, overwrite
             )
             search = _search_validation(held_out, index, topics, qrels, split)
-            train_model = getattr(train, trainer)
             training = train_model(train_set, output, _start_model(encoder), model_settings, search, overwrite)
         report(output, training, f'{use}("{output}")', json)
 
@@ -209,7 +221,7 @@ def _encoder_command(
 _encoder_command(
     "bi-encoder",
     BiEncoderSettings,
-    "train_bi_encoder",
+    train_bi_encoder,
     "sentence_encoder",
     "Train an encoder for dense retrieval.",
     examples_help="Examples of `fontes mine`, or with cosine labelled pairs: JSON lines, or -.",
@@ -217,7 +229,7 @@ _encoder_command(
 _encoder_command(
     "sparse",
     SpladeSettings,
-    "train_splade",
+    train_splade,
     "splade",
     "Train a learned sparse encoder.",
     start="rasyosef/splade-tiny",
@@ -226,7 +238,7 @@ _encoder_command(
 _encoder_command(
     "late",
     ColBERTSettings,
-    "train_colbert",
+    train_colbert,
     "late",
     "Train a late-interaction model.",
     starts="colbert(…)",
@@ -239,11 +251,6 @@ def _scored(
     files: tuple[str, str | None], teacher: str | None, index: Path | None, loss: str | None, output: Path, overwrite: bool
 ) -> tuple[Examples | str | None, Examples | str | None]:
     """Return the files of examples for training and validation, or with a teacher the examples with its scores."""
-    from .....train import Examples
-    from .....train.examples import DISTILLED
-    from .....train.runner.checkpoint_folder import check_output_folder
-    from .mine import teacher_of
-
     if teacher is None:
         if index is not None:
             raise typer.BadParameter("--teacher-index goes with --teacher")
@@ -270,8 +277,6 @@ def _search_validation(
     validation: object, index: Path | None, topics: str | None, qrels: str | None, split: str | None
 ) -> SearchValidation:
     """Return the validation of an encoder: held-out examples, and a search where an index is given."""
-    from .....train import SearchValidation
-
     return SearchValidation(
         validation,
         None if index is None else open_index(index),
@@ -282,7 +287,6 @@ def _search_validation(
 
 def _start_model(text: str) -> Part | str:
     """Return the part of an expression, or the name of a model as it is."""
-
     return expression.part(text) if text.rstrip().endswith(")") else text
 
 
@@ -301,9 +305,6 @@ def terms(
     json: Json = False,
 ) -> None:
     """Train a term classifier for QuReTeC. After an interruption the same command resumes from the last checkpoint."""
-    from .....rewrite import TermScores
-    from .....train import train_terms
-
     with reporting(json):
         training = train_terms(topics, output, base, TermSettings(**settings), overwrite)
     report(output, training, f'quretec("{output}")', json)
@@ -325,8 +326,6 @@ def rewriter(
     json: Json = False,
 ) -> None:
     """Train a T5 that rewrites turns. After an interruption the same command resumes from the last checkpoint."""
-    from .....train import train_rewriter
-
     held_out = None if validation is None else Topics.read(validation)
     with reporting(json):
         training = train_rewriter(Topics.read(topics), output, base, RewriterSettings(**settings), held_out, overwrite)
@@ -346,9 +345,6 @@ def causality(
     json: Json = False,
 ) -> None:
     """Train the head of CausalEvidence, a classifier of sentences that report a cause."""
-    from .....causal.causality import labelled, measure_causality, train_causality
-    from .....neural import SentenceEncoder
-
     model = SentenceEncoder(encoder, precision=precision)
     held_out = None if test is None else labelled(test)
     head = train_causality(train, model, folds=folds, seed=seed, name=name)
@@ -389,8 +385,6 @@ def ranker(
 ) -> None:
     """Train a model of learning to rank, for ltr("FOLDER"): LambdaMART by LightGBM, a linear model, or SetRank."""
     from .....datasets import judged_topics
-    from .....formats import read_run, write_run
-    from .....train import train_ranker, validate_ranker
 
     if run is not None and (pipeline is not None or validation is not None):
         raise typer.BadParameter(f"--run goes without {'--pipeline' if pipeline is not None else '--validation'}")
@@ -433,8 +427,6 @@ def calibration(
 ) -> None:
     """Train a calibration of a pipeline, for calibrated("FOLDER"): probabilities, and promises for cut and abstain."""
     from .....datasets import judged_topics
-    from .....formats import read_run
-    from .....train import train_calibration, validate_calibration
 
     if run is not None and pipeline is not None:
         raise typer.BadParameter("--run goes without --pipeline")
@@ -458,7 +450,6 @@ def _report_validated(
     json: bool,
 ) -> None:
     """Print a training of a model without steps, its nested validation, if any, and the expression that uses it."""
-
     facts, lines = training.to_dict(), [f"{output}: {training}"]
     if measured:
         facts |= {"nested": measured.to_dict()}
@@ -468,7 +459,6 @@ def _report_validated(
 
 def report(output: Path, training: Training, use: str, json: bool) -> None:
     """Print a summary of a training and the expression that uses the model; or both as JSON."""
-
     if json:
         print_json(training.to_dict())
         return
