@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, ClassVar, Generic, Never, TypeVar, cast, get_args, get_origin
+from typing import Any, ClassVar, Generic, Never, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from .answers import NAME, answers_of
 from .arrays import Float32s, Ints
@@ -335,6 +335,12 @@ class Stage(Part, ABC, Generic[A, B]):
         return boxes(self)
 
 
+AnyStage: TypeAlias = Stage[Any, Any]
+"""A stage of any kind."""
+Ranker: TypeAlias = Stage[Any, Run]
+"""A stage that gives a run: a retriever or a reranker."""
+
+
 @dataclass(frozen=True)
 class Cut(Stage[Run, Run]):
     """Keeps the best documents of each topic: `% k` where the stage before cannot limit itself; alone `cut(k)`.
@@ -439,8 +445,7 @@ class Pipeline(Stage[Any, Any]):
         value = Topics.of(topic)
         for stage in earlier:
             value = stage(value)
-        topics = value if isinstance(value, Topics) else value.topics
-        return cast(Topic, topics[topic.id])
+        return cast(Topic, (value if isinstance(value, Topics) else value.topics)[topic.id])
 
     def candidate_scores(self, run: Run) -> Float32s:
         """Score as the last stage does, for the topics that the earlier stages make."""
@@ -539,12 +544,8 @@ class Sum(Stage[Any, Run]):
         return matches_of_any(self, self.stages, topic)
 
     def apply(self, value: object, /) -> Run:
-        runs, weights = [], []
-        for stage in self.stages:
-            stage, weight = (stage.stage, stage.weight) if isinstance(stage, Scaled) else (stage, 1.0)
-            runs.append(stage(value))
-            weights.append(weight)
-        return summed(runs, weights)
+        weighted = [(stage.stage, stage.weight) if isinstance(stage, Scaled) else (stage, 1.0) for stage in self.stages]
+        return summed([stage(value) for stage, _ in weighted], [weight for _, weight in weighted])
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         parts = tuple(stage.explain(query, doc_id) for stage in self.stages)

@@ -17,7 +17,7 @@ from ..neural.encoders import ChunkedEncoder, Encoder, SentenceEncoder, Transfor
 from ..neural.encoders.base import encoder_in
 from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import find_model
-from .encoder_fit import EncoderSettings, SearchValidation, encoder_fit, hash_of, train_encoder
+from .encoder_fit import EncoderSettings, EncoderSplit, SearchValidation, encoder_fit, hash_of, train_encoder
 from .examples import Examples, LabelledPairs, Passage, TrainingSplit, passages_of
 from .runner.running import Fit, Training
 
@@ -84,9 +84,7 @@ def train_bi_encoder(
     return train_encoder(fit_of, "a bi-encoder", examples, output, settings, validation, overwrite, progress)
 
 
-def _fit(
-    encoder: Encoder | str | Path, settings: BiEncoderSettings, split: TrainingSplit[Any], search: SearchValidation
-) -> Fit:
+def _fit(encoder: Encoder | str | Path, settings: BiEncoderSettings, split: EncoderSplit, search: SearchValidation) -> Fit:
     from . import dual_encoder
 
     start, windows = _starting_encoder(encoder, settings.max_length)
@@ -117,7 +115,7 @@ def _starting_encoder(encoder: Encoder | str | Path, max_length: int | None) -> 
     return (encoder if max_length is None else encoder.with_(max_length=max_length)), None
 
 
-def _windowed_split(split: TrainingSplit[Any], encoder: ChunkedEncoder) -> TrainingSplit[Any]:
+def _windowed_split(split: TrainingSplit[Any], encoder: ChunkedEncoder) -> TrainingSplit[Examples]:
     if isinstance(split.learned, LabelledPairs):
         raise ParameterError("labelled pairs have no documents to cut into windows: train the inner encoder")
     learned = windowed(split.learned, encoder)

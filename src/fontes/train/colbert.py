@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from ..core.work import ProgressCallback
 from ..neural.late import ColBERT
 from ..neural.late.trainable import fill_of, trainable
 from .encoder_fit import EncoderSettings, SearchValidation, encoder_fit, start_of, train_encoder
-from .examples import TrainingSplit
+from .examples import Examples, TrainingSplit
 from .runner.running import Fit, Training
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
@@ -67,7 +67,9 @@ def train_colbert(
     return train_encoder(fit_of, "a late-interaction model", examples, output, settings, validation, overwrite, progress)
 
 
-def _fit(encoder: ColBERT | str | Path, settings: ColBERTSettings, split: TrainingSplit[Any], search: SearchValidation) -> Fit:
+def _fit(
+    encoder: ColBERT | str | Path, settings: ColBERTSettings, split: TrainingSplit[Examples], search: SearchValidation
+) -> Fit:
     from . import colbert_loss
 
     start = start_of(encoder, ColBERT, "colbert", document_length=settings.max_length)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ class ColBERTLoss(DualEncoderLoss):
     The representations of texts are tensors (texts, tokens, dimensions), with zero vectors for tokens that do not count.
     """
 
-    def vectors(self, features: dict[str, Any]) -> Tensor:
+    def vectors(self, features: dict[str, Tensor]) -> Tensor:
         computed = self.model(features, task=features["task"])
         vectors: Tensor = computed["token_embeddings"] * computed["attention_mask"][..., None]
         return vectors

@@ -16,7 +16,9 @@ from ..neural.models.compute import batch_tokens, in_batches
 from ..rerank.reranker import Reranker
 
 if TYPE_CHECKING:
+    from sentence_transformers.base.model import BaseModel
     from torch import Tensor
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class CurrentReranker(Reranker):
         logits: Function from the inputs of a batch to scores.
     """
 
-    network: Any = field(repr=False)
+    network: BaseModel | PreTrainedModel = field(repr=False)
     inputs: Callable[[Sequence[tuple[str, str]]], Sequence[Any]] = field(repr=False)
     lengths: Callable[[Any], list[int]] = field(repr=False)
     logits: Callable[[list[Any]], Tensor] = field(repr=False)

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
 from ..core.run import Run
-from ..core.stage import Stage
+from ..core.stage import AnyStage, Ranker, Stage
 from ..core.values import Doc, Documents, Topic, Topics, text_of
 from ..core.work import Progress, ProgressCallback, reporter, silent, unreported, work
 from ..formats import read_corpus
@@ -49,7 +49,7 @@ Spans = Callable[[str], list[tuple[int, int]]]
 def document_examples(
     documents: object,
     form: str | QuestionWriter = "title",
-    negatives: Stage[Any, Any] | None = None,
+    negatives: AnyStage | None = None,
     mining: Mining | None = None,
     *,
     per_document: int = 1,
@@ -57,7 +57,7 @@ def document_examples(
     limit: int | None = None,
     seed: int = 0,
     sentences: str = "rules",
-    round_trip: Stage[Any, Any] | None = None,
+    round_trip: AnyStage | None = None,
     round_trip_rank: int = 1,
     teacher: Stage[Run, Run] | None = None,
     progress: ProgressCallback | None = None,
@@ -177,7 +177,7 @@ def _question_queries(writer: QuestionWriter, docs: Sequence[Doc], per_document:
 
 
 @unreported
-def _round_trip_queries(doc_queries: Sequence[DocumentQuery], round_trip: Stage[Any, Run], tally: Tally) -> list[DocumentQuery]:
+def _round_trip_queries(doc_queries: Sequence[DocumentQuery], round_trip: Ranker, tally: Tally) -> list[DocumentQuery]:
     """Return the queries for which the round trip returns their document; count the others as left out."""
     run = round_trip(Topics(doc_query.topic for doc_query in doc_queries))
     returned = [query for query in doc_queries if query.topic.id in run and query.doc.id in run[query.topic.id].ids]

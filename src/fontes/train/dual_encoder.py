@@ -31,7 +31,7 @@ from ..measures.evaluation import measure_run
 from ..neural.models.base import token_ids
 from ..neural.models.hub import NO_CODE, quiet, without_warnings
 from .examples import Examples, LabelledPairs
-from .runner.running import Rows
+from .runner.running import QueryRow, Rows
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -55,7 +55,7 @@ def rows_of(data: Examples | LabelledPairs, negatives: int | None, teacher: bool
         teacher: Whether labels are the scores in the examples.
     """
     if isinstance(data, LabelledPairs):
-        rows: list[dict[str, Any]] = [{"query": p.first, "documents": [p.second], "labels": [float(p.label)]} for p in data]
+        rows: list[QueryRow] = [{"query": p.first, "documents": [p.second], "labels": [float(p.label)]} for p in data]
         # Pairs are not negatives of each other, so they can be batched by length in characters.
         return Rows(rows, [max(len(pair.first), len(pair.second)) for pair in data])
     rows = []
@@ -77,7 +77,7 @@ class Collator(SentenceTransformerDataCollator):
 
     relevant: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
-    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, object]:
         texts = sorted({text for row in features for text in row["documents"]}, key=lambda text: (len(text), text))
         columns = {text: number for number, text in enumerate(texts)}
         labels = torch.full((2, len(features), len(texts)), NEGATIVE)
@@ -89,7 +89,7 @@ class Collator(SentenceTransformerDataCollator):
             for text, label in zip(row["documents"], row["labels"], strict=True):
                 labels[1, number, columns[text]] = label
             labels[0, number, columns[row["documents"][0]]] = POSITIVE
-        batch: dict[str, Any] = {"label": labels}
+        batch: dict[str, object] = {"label": labels}
         for name, column in (("query", [row["query"] for row in features]), ("document", texts)):
             prompts = self.prompts if isinstance(self.prompts, dict) else {}
             tokens = self.preprocess_fn(column, prompt=prompts.get(name) or None, task=name)
@@ -97,7 +97,7 @@ class Collator(SentenceTransformerDataCollator):
         return batch
 
 
-def parts_of(features: dict[str, Any]) -> list[dict[str, Any]]:
+def parts_of(features: dict[str, Tensor]) -> list[dict[str, Tensor]]:
     """Divide the texts of a batch into parts of PART texts, without the padding that all texts of a part share."""
     mask, parts = features["attention_mask"], []
     counted = mask.bool() | features.get("query_expansion_positions", mask).bool()
@@ -135,7 +135,7 @@ class DualEncoderLoss(CachedLossMixin, nn.Module):
         self.cached = settings.mini_batch is not None and not self.whole
         self.mini_batch_size = settings.mini_batch or 0
 
-    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
+    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         if self.cached:
             return self.forward_cached(sentence_features, labels)
         parts = ([features] if self.whole else parts_of(features) for features in sentence_features)
@@ -153,7 +153,7 @@ class DualEncoderLoss(CachedLossMixin, nn.Module):
 
     def embed_minibatch(
         self,
-        sentence_feature: dict[str, Any],
+        sentence_feature: dict[str, Tensor],
         begin: int,
         end: int,
         with_grad: bool,
@@ -165,7 +165,7 @@ class DualEncoderLoss(CachedLossMixin, nn.Module):
             state = RandContext(*part.values()) if copy_random_state else None
             return self.vectors(part), state
 
-    def vectors(self, features: dict[str, Any]) -> Tensor:
+    def vectors(self, features: dict[str, Tensor]) -> Tensor:
         """Return the representations of a part of the texts."""
         vectors: Tensor = self.model(features, task=features.get("task"))[self.output]
         return vectors

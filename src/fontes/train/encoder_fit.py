@@ -23,8 +23,10 @@ from .runner.settings import FitSettings
 
 if TYPE_CHECKING:
     from ..index import Index
+    from ..neural.models.base import Pretrained
 
 T = TypeVar("T", bound=Part)
+EncoderSplit: TypeAlias = TrainingSplit[Examples | LabelledPairs]
 Scores: TypeAlias = Callable[[Sequence[str], Sequence[str]], Float32s]
 """Function from queries and documents to their scores by the current model: float32, (queries, documents)."""
 
@@ -103,22 +105,22 @@ def sides_of(examples: object, search: SearchValidation, settings: EncoderSettin
 
 def start_of(encoder: T | str | Path, kind: type[T], stage: str, **changes: int | None) -> T:
     """Return the encoder of a name or folder, with the changes that are not None; ParameterError for one of another kind."""
-    start: Any = kind(encoder) if isinstance(encoder, (str, Path)) else encoder  # type: ignore[call-arg]
+    start: object = kind(encoder) if isinstance(encoder, (str, Path)) else encoder  # type: ignore[call-arg]
     if not isinstance(start, kind):
         raise ParameterError(f"{start!r} cannot be trained; use {stage}(…) or a model")
     return start.with_(**{name: value for name, value in changes.items() if value is not None})
 
 
 def encoder_fit(
-    split: TrainingSplit[Any],
+    split: EncoderSplit,
     search: SearchValidation,
     settings: EncoderSettings,
-    start: Any,
+    start: Pretrained[Any],
     model: Any,
     scores: Scores,
     *,
     tokens: Iterable[int] = (),
-    facts: Mapping[str, Any] = MappingProxyType({}),
+    facts: Mapping[str, object] = MappingProxyType({}),
     **parts: Any,
 ) -> Fit:
     """Return the fit of an encoder to its training data.
@@ -172,7 +174,7 @@ def hash_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check_search(search: SearchValidation, split: TrainingSplit[Any], settings: EncoderSettings) -> None:
+def _check_search(search: SearchValidation, split: EncoderSplit, settings: EncoderSettings) -> None:
     """Raise ParameterError if the validation lacks topics, judgments or documents that the search needs."""
     is_complete = search.index is not None and search.topics is not None and search.qrels is not None
     if (search.topics is None) != (search.qrels is None):
@@ -182,7 +184,7 @@ def _check_search(search: SearchValidation, split: TrainingSplit[Any], settings:
         raise ParameterError(f"{settings.measure} is measured on a search: {remedy}")
 
 
-def _search_data(search: SearchValidation, split: TrainingSplit[Any]) -> tuple[Topics, dict[str, str], Qrels]:
+def _search_data(search: SearchValidation, split: EncoderSplit) -> tuple[Topics, dict[str, str], Qrels]:
     """Return the topics of the validation search, the texts of its documents by id, and its judgments."""
     held_out: Examples | tuple[()] = split.validation if isinstance(split.validation, Examples) else ()
     if search.index is not None:

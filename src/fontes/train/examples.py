@@ -17,7 +17,7 @@ import numpy as np
 from ..core.checks import check_whole, string_of
 from ..core.errors import InputError, ParameterError
 from ..core.run import Run
-from ..core.stage import Stage
+from ..core.stage import Ranker, Stage
 from ..core.tabular import Tabular, columns_of
 from ..core.values import Qrels, Topic, Topics
 from ..formats.records import json_line, json_rows
@@ -78,7 +78,7 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
         """
         write(os.fspath(path), self._lines())
 
-    def to_columns(self) -> dict[str, Any]:
+    def to_columns(self) -> dict[str, list[object]]:
         """Return the columns of the file that `write` writes."""
         rows = [self._row(item) for item in self._items]
         return columns_of(rows, list(rows[0]))
@@ -120,7 +120,7 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
 
     @classmethod
     @abstractmethod
-    def _parse(cls, row: Mapping[str, object], origin: str) -> T: ...
+    def _parse(cls, row: Mapping[str, Any], origin: str) -> T: ...
 
     @staticmethod
     @abstractmethod
@@ -253,7 +253,7 @@ class Examples(TrainingSet[Example]):
             problem = "no example has negatives, so there is only one label; mine some with `fontes mine`"
             raise InputError(f"{first} to {last}: {problem}")
 
-    def scored(self, teacher: Stage[Any, Run]) -> Examples:
+    def scored(self, teacher: Ranker) -> Examples:
         """Return the examples with a teacher's scores of positives and negatives.
 
         Args:
@@ -448,7 +448,7 @@ class LabelledPairs(TrainingSet[LabelledPair]):
             raise InputError(f"{first} to {last}: {problem}")
 
     @classmethod
-    def _parse(cls, row: Mapping[str, object], origin: str) -> LabelledPair:
+    def _parse(cls, row: Mapping[str, Any], origin: str) -> LabelledPair:
         return _pair((text_under(row, FIRST, "", origin), text_under(row, SECOND, "", origin), row.get(LABEL)), origin)
 
     @staticmethod
@@ -484,14 +484,15 @@ def _pair(item: object, origin: str) -> LabelledPair:
 
 
 Set = TypeVar("Set", bound=TrainingSet[Any])
+Set_co = TypeVar("Set_co", bound=TrainingSet[Any], covariant=True)
 
 
 @dataclass(frozen=True)
-class TrainingSplit(Generic[Set]):
+class TrainingSplit(Generic[Set_co]):
     """Training data, data for the validation loss (None: no validation), and the hashes of both."""
 
-    learned: Set
-    validation: Set | None
+    learned: Set_co
+    validation: Set_co | None
     hashes: dict[str, str]
 
     @property
@@ -558,7 +559,7 @@ def check_teacher(loss: str, *sides: Iterable[Example] | None) -> None:
                 raise InputError(f"{origin}: {problem}; the loss '{loss}' needs one for each, see Examples.scored")
 
 
-def reranker_of(teacher: Stage[Any, Run]) -> Reranker:
+def reranker_of(teacher: Ranker) -> Reranker:
     """Return the teacher if it is a reranker; raise ParameterError otherwise."""
     if not isinstance(teacher, Reranker):
         raise ParameterError(f"a teacher must be a reranker here, such as CrossEncoder('MODEL'), not {teacher!r}")

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from itertools import islice, pairwise
-from typing import Any, Literal, Self, TypeAlias
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,10 @@ from ..measures.evaluation import check_agreement, measure_run
 from ..tuning.folds import folds_of
 from .runner.settings import Settings
 from .splits import leakage, units_without_leakage
+
+if TYPE_CHECKING:
+    from lightgbm import Dataset
+    from lightgbm.callback import CallbackEnv
 
 L2_STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # strengths of L2 regularization, per topic
 MAX_FOLD_EXCESS = 1.5  # greatest size of a fold, as a multiple of the mean size
@@ -251,11 +256,11 @@ class TreeLearner(Learner):
         measure, start = parse(settings.measure), time.perf_counter()
         held_out = {rows.tobytes(): data.only(rows) for _, rows in splits}
 
-        def evaluate(scores: Float64s, dataset: Any) -> tuple[str, float, bool]:
+        def evaluate(scores: Float64s, dataset: Dataset) -> tuple[str, float, bool]:
             part = held_out[np.asarray(dataset.used_indices, dtype=np.int64).tobytes()]
             return str(measure), part.value(scores, measure), True
 
-        def report_trees(environment: Any) -> None:
+        def report_trees(environment: CallbackEnv) -> None:
             count = environment.iteration + 1
             report(Progress("training", count, settings.trees, time.perf_counter() - start, "trees"))
 
@@ -283,7 +288,7 @@ class TreeLearner(Learner):
         text, _, _ = booster.model_to_string().partition("\nparameters:")
         return TreeModel({"features": [str(n) for n in range(data.matrix.shape[1])]}, text + "\n")
 
-    def _rows(self, data: RankerCandidates) -> Any:
+    def _rows(self, data: RankerCandidates) -> object:
         sizes = [rows.stop - rows.start for rows in data.slices]
         return self._library.Dataset(data.matrix, data.grades, group=sizes, params={"verbosity": -1}, free_raw_data=False)
 
@@ -505,6 +510,6 @@ def _refusal(estimator: object) -> str:
     )
 
 
-def _sklearn(module: str) -> Any:
+def _sklearn(module: str) -> ModuleType:
     with needs_extra("ltr", "training a linear model", "scikit-learn"):
         return import_module(f"sklearn.{module}")

@@ -18,8 +18,18 @@ from ..core.errors import InputError, ParameterError
 from ..core.hints import nearest
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
-from ..core.values import Doc, Documents, Hit, Qrels, Topic, Topics, text_of
-from ..core.work import Progress, ProgressCallback, reporter, work
+from ..core.values import Doc
+from ..core.values import Documents
+from ..core.values import Hit
+from ..core.values import Qrels
+from ..core.values import Topic
+from ..core.values import Topics
+from ..core.values import text_of
+from ..core.work import Progress
+from ..core.work import ProgressCallback
+from ..core.work import reporter
+from ..core.work import work
+from ..core.stage import Ranker
 from .duplicates import Duplicate, kind_of
 from .examples import Example, Examples, Passage, reranker_of, round_float32
 
@@ -131,9 +141,9 @@ def mine_negatives(
     qrels: object,
     *,
     preset: str | None = None,
-    teacher: Stage[Any, Run] | None = None,
+    teacher: Ranker | None = None,
     progress: ProgressCallback | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> Mined:
     """Make groups of a query, a relevant document and negatives: non-relevant hits of a run.
 
@@ -277,7 +287,7 @@ class Miner:
         documents: Documents,
         tally: Tally,
         read: Callable[[Doc], str] = text_of,
-        teacher: Stage[Any, Run] | None = None,
+        teacher: Ranker | None = None,
     ) -> None:
         self.settings, self.documents, self.tally, self.read = settings, documents, tally, read
         self._teacher = None
@@ -399,7 +409,7 @@ class Mined:
         """Write the examples, as `Examples.write`."""
         self.examples.write(path)
 
-    def scored(self, teacher: Stage[Any, Run]) -> Mined:
+    def scored(self, teacher: Ranker) -> Mined:
         """Return a copy with a teacher's scores, without the groups that `Examples.scored` leaves out."""
         scored = self.examples.scored(teacher)
         if len(scored) == len(self.examples):

@@ -5,7 +5,7 @@ Imports torch and transformers: import it inside functions only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from ..neural.rerank.crossencoder import is_headless, logits_of
 from .current import CurrentReranker
 from .dual_encoder import restore
 from .examples import DISTILLED, Example, passages_of
-from .runner.running import Rows
+from .runner.running import QueryRow, Rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -139,13 +139,17 @@ class PairModel:
         return [len(ids) for ids in encoded["input_ids"]]
 
 
-def _truncation_and_padding(tokenizer: PreTrainedTokenizerBase) -> tuple[Any, Any]:
+def _truncation_and_padding(
+    tokenizer: PreTrainedTokenizerBase,
+) -> tuple[Mapping[str, object] | None, Mapping[str, object] | None]:
     """Return truncation and padding of a fast tokenizer; (None, None) for other tokenizers."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     return (backend.truncation, backend.padding) if backend is not None else (None, None)
 
 
-def _set_truncation_and_padding(tokenizer: PreTrainedTokenizerBase, cuts: tuple[Any, Any]) -> None:
+def _set_truncation_and_padding(
+    tokenizer: PreTrainedTokenizerBase, cuts: tuple[Mapping[str, object] | None, Mapping[str, object] | None]
+) -> None:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return
@@ -154,7 +158,7 @@ def _set_truncation_and_padding(tokenizer: PreTrainedTokenizerBase, cuts: tuple[
     backend.no_padding() if padding is None else backend.enable_padding(**padding)
 
 
-def _group(example: Example, scale: float | None) -> dict[str, Any]:
+def _group(example: Example, scale: float | None) -> QueryRow:
     """Return a row: query, documents, and as labels 1 and 0, or with a scale the teacher's scores times the scale."""
     passages = passages_of(example)
     labels = [float(p is example.positive) if scale is None else scale * (p.score or 0.0) for p in passages]

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -80,7 +80,9 @@ def train_splade(
     return train_encoder(fit_of, "a learned sparse encoder", examples, output, settings, validation, overwrite, progress)
 
 
-def _fit(encoder: Splade | str | Path, settings: SpladeSettings, split: TrainingSplit[Any], search: SearchValidation) -> Fit:
+def _fit(
+    encoder: Splade | str | Path, settings: SpladeSettings, split: TrainingSplit[Examples], search: SearchValidation
+) -> Fit:
     from . import splade_loss
 
     start = start_of(encoder, Splade, "splade_encoder", max_length=settings.max_length)

@@ -195,7 +195,7 @@ class TermModel:
         transformers.set_seed(settings.seed)
         with model_errors(f"the base {folder} cannot be read as an encoder"), without_warnings():
             self.tokenizer: transformers.PreTrainedTokenizerBase = transformers.AutoTokenizer.from_pretrained(folder, **NO_CODE)
-            self.network: Any = transformers.AutoModelForTokenClassification.from_pretrained(
+            self.network: transformers.PreTrainedModel = transformers.AutoModelForTokenClassification.from_pretrained(
                 folder,
                 **NO_CODE,
                 id2label=labels,

@@ -6,7 +6,7 @@ Imports torch and transformers: import it inside functions only.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -184,7 +184,7 @@ class _Fitting:
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
         metrics = {}
-        model: Any = cast(Any, self).model
+        model: torch.nn.Module = cast(Any, self).model
         model.eval()
         if len(self.fit.validation):
             metrics["eval_loss"] = self._validation_loss(self.fit.validation)
@@ -220,7 +220,7 @@ class _Fitting:
 class _TransformersFitting(_Fitting):
     """Further overrides for the trainers of transformers alone."""
 
-    def get_train_dataloader(self) -> Any:
+    def get_train_dataloader(self) -> object:
         trainer = cast(Any, self)
         order = self.get_batch_sampler(trainer.train_dataset, trainer._train_batch_size)
         batches = torch.utils.data.DataLoader(trainer.train_dataset, batch_sampler=order, collate_fn=trainer.data_collator)
@@ -266,7 +266,7 @@ class _Monitor(transformers.TrainerCallback):
         return control
 
     def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: object
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Mapping[str, float] = {}, **_: object
     ) -> None:
         numbers = [value for key, value in logs.items() if key in ("loss", "grad_norm", "eval_loss", "eval_measure")]
         if not np.isfinite(numbers).all():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ...core.work import ProgressCallback, silent, work
 from ...neural.models.hub import fingerprint, library, model_errors
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 SUFFIX = ".training"  # of the working folder beside the output
 LIBRARIES = ("torch", "transformers", "sentence_transformers", "accelerate", "datasets")
+
+
+class QueryRow(TypedDict):
+    """A query, its documents and their labels."""
+
+    query: str
+    documents: list[str]
+    labels: list[float]
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,8 @@ class Fit:
         """Return the identity of the training, as JSON values."""
         identity = {"kind": self.kind, "base": fingerprint(self.folder), "settings": settings.model_dump()}
         identity["data"] = dict(self.identity)
-        return json.loads(json.dumps(identity))  # type: ignore[no-any-return]
+        values: dict[str, Any] = json.loads(json.dumps(identity))
+        return values
 
 
 @dataclass(frozen=True)
@@ -131,7 +140,7 @@ class Training:
     base_fingerprint: str
     licence: str
     fingerprint: str
-    settings: dict[str, Any]
+    settings: dict[str, object]
     hashes: dict[str, object]
     rows: int
     validated: int

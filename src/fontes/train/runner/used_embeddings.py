@@ -22,6 +22,10 @@ MAX_USED_SHARE = 0.8  # greatest share of used rows at which leaving out the oth
 class UsedRows(torch.nn.Module):
     """Word embedding of which only the rows `used` (ascending) are trained."""
 
+    used: torch.Tensor
+    row_numbers: torch.Tensor
+    all_weights: torch.Tensor
+
     def __init__(self, embedding: torch.nn.Embedding, used: torch.Tensor) -> None:
         super().__init__()
         self.padding_idx = None
@@ -36,11 +40,11 @@ class UsedRows(torch.nn.Module):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Return the rows of tokens; rows that are not trained come from the original embedding."""
-        row_numbers = self.row_numbers[ids]  # type: ignore[index]
+        row_numbers = self.row_numbers[ids]
         rows = torch.nn.functional.embedding(row_numbers.clamp(min=0), self.weight, self.padding_idx)
         unused = row_numbers < 0
         if bool(unused.any()):
-            rows = torch.where(unused[..., None], torch.nn.functional.embedding(ids, self.all_weights), rows)  # type: ignore[arg-type]
+            rows = torch.where(unused[..., None], torch.nn.functional.embedding(ids, self.all_weights), rows)
         return rows
 
 
@@ -77,11 +81,11 @@ class UsedEmbeddings:
             for parent, name, embedding, rows in self._replaced:
                 used = rows.used
                 if small:
-                    rows.weight.copy_(embedding.weight.to(rows.weight.device)[used])  # type: ignore[index]
+                    rows.weight.copy_(embedding.weight.to(rows.weight.device)[used])
                     rows.all_weights = embedding.weight.detach().to(rows.weight.device)
                 else:
                     embedding.to(rows.weight.device)
-                    embedding.weight[used] = rows.weight  # type: ignore[index]
+                    embedding.weight[used] = rows.weight
                 setattr(parent, name, rows if small else embedding)
 
 
