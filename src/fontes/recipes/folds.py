@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 from ..core import Run, Stage, Topics
 from ..core.part import FrozenDict
@@ -49,7 +49,7 @@ class OutOfFold(Stage[Topics, Run]):
 
 
 def tune_by_folds(
-    stage: Stage[Topics, Run], space: Mapping[str, Any], side: Side, measure: str
+    stage: Stage[Topics, Run], space: Mapping[str, object], side: Side, measure: str
 ) -> tuple[OutOfFold, str] | None:
     """Tune a retriever by folds of topics none of which shares a relevant document with another fold.
 

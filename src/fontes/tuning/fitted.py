@@ -41,7 +41,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fitted(HeldOut):
+class Fitted(HeldOut[str]):
     """Result of `fit`.
 
     Args:
@@ -105,11 +105,11 @@ class Fitted(HeldOut):
             f"dropped after {candidate.topics} topics" if candidate.topics < len(self.topic_ids) else "measured on all topics"
         )
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, object]]:
         rows = ({**vars(candidate), "fate": self.fate(candidate)} for candidate in self.candidates)
         return [{name: row[name] for name in self.COLUMNS} for row in rows]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON values, with None for NaN."""
         assert self.baseline_values is not None
         return self._facts() | {

@@ -10,20 +10,29 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import FontesError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.arrays import Bools, Float64s
 from ..core.expression import part
-from ..core.work import Progress, ProgressCallback, reporter, unreported, work
+from ..core.work import Progress
+from ..core.work import ProgressCallback
+from ..core.work import reporter
+from ..core.work import unreported
+from ..core.work import work
+from ..core.stage import Ranker
 from ..measures.measure import Measure
 from .fitted import Candidate, Fitted
 from .folds import Groups, folds_of, units_of
 from .memory import TOPICS, peak_memory
 from .result import cross_validated, held_out_values
 from .search import RunMemory, judged_topics, mean_measure
+
+if TYPE_CHECKING:
+    from ..index import Index
+    from ..index.state import State
 
 BM25 = tuple(f"bm25(k1={k1}, b={b})" for k1 in (0.6, 0.9, 1.2, 1.6, 2.0) for b in (0.2, 0.4, 0.6, 0.75, 0.9))
 UNTUNED_BM25 = "bm25(k1=0.9, b=0.4)"
@@ -41,7 +50,7 @@ TIME_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s)\s*")
 
 
 def fit(
-    index: Any,
+    index: Index | State,
     topics: object,
     qrels: object,
     budget: str | float,
@@ -149,7 +158,7 @@ def seconds_of(budget: str | float) -> float:
     return float(budget)
 
 
-def first_round(index: Any, candidates: Iterable[str]) -> list[str]:
+def first_round(index: Index | State, candidates: Iterable[str]) -> list[str]:
     """Return the texts of the first round: lexical pipelines, those of stored encoders, and `candidates`."""
     facts = index.info()
     texts = [*BM25, *OTHER_LEXICAL]
@@ -166,7 +175,7 @@ def first_round(index: Any, candidates: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*texts, *candidates]))
 
 
-def _parse_stage(text: str, index: Any, takes: type) -> Stage[Any, Run]:
+def _parse_stage(text: str, index: object, takes: type) -> Ranker:
     """Return the stage of a text, from `takes` (Topics or Run) to a run; raise ParameterError for any other stage."""
     stage = part(text, index)
     if not isinstance(stage, Stage) or stage.takes is not takes or stage.gives is not Run:
@@ -189,7 +198,7 @@ class CandidatePool:
         named: Candidates of the user, whose errors are raised; other candidates that cannot search are left out.
     """
 
-    index: Any
+    index: object
     topics: Topics
     qrels: Qrels
     measure: Measure
@@ -308,7 +317,7 @@ class CandidatePool:
 
     def _add_fusion(self, texts: Sequence[str], settings: str) -> str:
         """Add a fusion of candidates to the second round and return its text."""
-        systems: dict[str, Any] = {f"s{i}": self.stages[text] for i, text in enumerate(texts)}
+        systems: dict[str, object] = {f"s{i}": self.stages[text] for i, text in enumerate(texts)}
         make = partial(part, f"fuse({', '.join(systems)}, {settings})", self.index, systems=systems)
         return self._add(f"fuse({', '.join(texts)}, {settings})", make, 2)
 

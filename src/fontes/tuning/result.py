@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -21,12 +21,15 @@ from ..plots.tables import ResultTable, TableReport, latex_text
 from .space import Choices
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from ..plots.plot import Plot
-    from .space import Axis, Setting
+    from .space import Axis as ParameterAxis, Setting
 
 
+Choice = TypeVar("Choice")
 NEAR_EDGE = 0.02  # distance from an edge of a range without steps, as a share of the range
 
 
@@ -44,7 +47,7 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Fold:
+class Fold(Generic[Choice]):
     """A held-out fold.
 
     Args:
@@ -54,15 +57,15 @@ class Fold:
         chosen: Mean of the choice over the other folds; the sum for a count.
     """
 
-    choice: Any
+    choice: Choice
     topics: Int64s = field(repr=False)
     values: Float64s = field(repr=False)
     chosen: float
 
 
 def cross_validated(
-    fold_of: Int64s, choose: Callable[[int, Bools], Any], values_of: Callable[[Any, Bools], Float64s], measure: Measure
-) -> tuple[Fold, ...]:
+    fold_of: Int64s, choose: Callable[[int, Bools], Choice], values_of: Callable[[Choice, Bools], Float64s], measure: Measure
+) -> tuple[Fold[Choice], ...]:
     """Choose on the other folds, and measure the choice on each fold.
 
     Args:
@@ -80,7 +83,7 @@ def cross_validated(
     return tuple(folds)
 
 
-def held_out_values(folds: Sequence[Fold]) -> Float64s:
+def held_out_values(folds: Sequence[Fold[Choice]]) -> Float64s:
     """Return the measure of all topics under what the other folds chose, read-only."""
     values = np.zeros(sum(len(fold.topics) for fold in folds), dtype=np.float64)
     for fold in folds:
@@ -95,7 +98,7 @@ def total_of(measure: Measure, values: Float64s) -> float:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HeldOut(TableReport):
+class HeldOut(TableReport, Generic[Choice]):
     """Base of results of a search by cross-validation: `print` shows it, `save` writes it.
 
     Args:
@@ -111,7 +114,7 @@ class HeldOut(TableReport):
     measure: Measure
     topic_ids: tuple[str, ...]
     units: Int64s = field(repr=False)
-    folds: tuple[Fold, ...]
+    folds: tuple[Fold[Choice], ...]
     baseline_values: Float64s | None = field(repr=False)
 
     @cached_property
@@ -143,7 +146,7 @@ class HeldOut(TableReport):
         """95% interval of `difference`, paired by topic and clustered by unit."""
         return None if self.baseline_values is None else interval(self.values - self.baseline_values, self.units)
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         """Return the figures of all results as JSON values."""
         return {
             "measure": str(self.measure),
@@ -164,7 +167,7 @@ class HeldOut(TableReport):
             lines += [baseline, f"difference {self.difference:+.4f}  {between(self.difference_interval, '+')}"]
         return lines
 
-    def _folds_table(self, columns: Sequence[str], cells: Callable[[Any], Iterable[str]]) -> ResultTable:
+    def _folds_table(self, columns: Sequence[str], cells: Callable[[Choice], Iterable[str]]) -> ResultTable:
         """Return a table with a row per fold; `columns` are those of a choice, and `cells` returns its texts."""
         baseline = [] if self.baseline_values is None else [self.BASELINE]
         rows = []
@@ -177,7 +180,7 @@ class HeldOut(TableReport):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tuning(HeldOut):
+class Tuning(HeldOut["Setting"]):
     """Result of `tune`.
 
     Args:
@@ -199,7 +202,7 @@ class Tuning(HeldOut):
     BASELINE = "as given"
 
     method: str
-    space: dict[str, Axis]
+    space: dict[str, ParameterAxis]
     trials: tuple[Trial, ...]
     stage: Stage[Topics, Run]
     default: Setting | None
@@ -237,7 +240,7 @@ class Tuning(HeldOut):
                 sentences.append(f"{shown} is the last value that {name} can have")
         return tuple(sentences)
 
-    def to_dict(self, trials: bool = True) -> dict[str, Any]:
+    def to_dict(self, trials: bool = True) -> dict[str, object]:
         """Return JSON values.
 
         Args:
@@ -268,7 +271,7 @@ class Tuning(HeldOut):
             plain["trials"] = [{"params": _json_setting(trial.params), "score": trial.score} for trial in self.trials]
         return plain
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, object]]:
         return [{**_json_setting(trial.params), "score": trial.score} for trial in self.trials]
 
     def plot(self, parameters: str | Sequence[str] | None = None) -> Plot:
@@ -336,11 +339,11 @@ def _format_setting(setting: Setting) -> str:
     return ", ".join(f"{name}={_format_value(value)}" for name, value in setting.items())
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _json_setting(setting: Setting) -> dict[str, Any]:
+def _json_setting(setting: Setting) -> dict[str, object]:
     simple = (bool, int, float, str, type(None))
     return {
         name: value if isinstance(value, simple) else list(value) if isinstance(value, (list, tuple)) else repr(value)
@@ -362,7 +365,7 @@ def surface(tuning: Tuning, parameters: str | Sequence[str] | None) -> Plot:
         raise ParameterError(f"a plot has one or two parameters, not {', '.join(names) or 'none'}")
 
     def draw(figure: Figure) -> str:
-        axes: Any = figure.subplots()
+        axes: Axes = figure.subplots()
         if len(names) == 1:
             _curve(axes, tuning, names[0])
         else:
@@ -399,7 +402,7 @@ def _curve(axes: Any, tuning: Tuning, name: str) -> None:
     _ticks(axes.xaxis, tuning, name)
 
 
-def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
+def _map(figure: Figure, axes: Any, tuning: Tuning, x: str, y: str) -> None:
     of_x, of_y = _coordinate(tuning, x), _coordinate(tuning, y)
     best: dict[tuple[float, float], float] = {}
     for trial in tuning.trials:
@@ -437,27 +440,27 @@ def _draw_choices(axes: Any, chosen: Sequence[tuple[float, float]], final: tuple
     axes.plot(*final, "*", color="white", markeredgecolor=INK, markersize=11, linestyle="none", label="final")
 
 
-def _is_numeric(tuning: Tuning, name: str) -> bool:
+def _unordered_values(tuning: Tuning, name: str) -> list[object]:
+    """Return the values if they are not all numbers, else none."""
     axis = tuning.space[name]
-    return not isinstance(axis, Choices) or axis.ordered
+    return list(axis.values) if isinstance(axis, Choices) and not axis.ordered else []
 
 
-def _coordinate(tuning: Tuning, name: str) -> Any:
+def _coordinate(tuning: Tuning, name: str) -> Callable[[Any], float]:
     """Return a function from values to coordinates: numbers to themselves, other values to their list index."""
-    if _is_numeric(tuning, name):
+    values = list(map(repr, _unordered_values(tuning, name)))
+    if not values:
         return float
-    values = list(map(repr, tuning.space[name].values))  # type: ignore[union-attr]
     return lambda value: float(values.index(repr(value)))
 
 
-def _is_on_axis(tuning: Tuning, name: str, value: Any) -> bool:
+def _is_on_axis(tuning: Tuning, name: str, value: object) -> bool:
     axis = tuning.space[name]
     if axis.ends is not None:
         return isinstance(value, (int, float)) and axis.ends[0] <= value <= axis.ends[1]
     return isinstance(axis, Choices) and repr(value) in map(repr, axis.values)
 
 
-def _ticks(axis: Any, tuning: Tuning, name: str) -> None:
-    if not _is_numeric(tuning, name):
-        values = tuning.space[name].values  # type: ignore[union-attr]
+def _ticks(axis: Axis, tuning: Tuning, name: str) -> None:
+    if values := _unordered_values(tuning, name):
         axis.set_ticks(range(len(values)), [str(value) for value in values])

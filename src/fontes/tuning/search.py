@@ -8,22 +8,29 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from ..core import MissingExtraError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.arrays import Bools, Float64s, Int64s
-from ..core.part import Part, fix_precision, precisions_of, walk
+from ..core.part import Part
+from ..core.part import fix_precision
+from ..core.part import precisions_of
+from ..core.part import walk
+from ..core.stage import AnyStage
+from ..core.stage import Ranker
 from ..core.work import cluster, work
 from ..measures.evaluation import Evaluation, check_agreement, judgments_of, measure_run
 from ..measures.measure import Measure
 from ..measures.names import parse
 from .folds import Groups, folds_of, units_of
 from .result import Trial, Tuning, cross_validated
-from .space import Axis, Maker, Setting, Space, Tunable, axes_of, grid_of, maker_of
+from .space import Axis, Maker, Retriever, Setting, Space, Tunable, axes_of, grid_of, maker_of
 
 Study = Callable[["Scoring"], list[int]]
+P = TypeVar("P")
+R = TypeVar("R")
 
 
 class Scoring:
@@ -51,7 +58,7 @@ class Scoring:
         """Record the values of a setting that another process computed."""
         self._computed[_key(setting)] = values
 
-    def values(self, stage: Any) -> Float64s:
+    def values(self, stage: Retriever) -> Float64s:
         """Return the measure of each topic under a stage."""
         if self._precisions:
             stage = fix_precision(stage, self._precisions)
@@ -62,7 +69,7 @@ class Scoring:
         trials, default = (self.trials[i] for i in sorted(set(pool))), self._maker.default
         return max(trials, key=lambda trial: (float(trial.values[topics].mean()), trial.params == default))
 
-    def stage(self, setting: Setting) -> Any:
+    def stage(self, setting: Setting) -> Retriever:
         """Return the stage of a setting."""
         return self._maker(setting)
 
@@ -94,9 +101,9 @@ class ScoringActors:
             pools.append([self._scoring.number(setting) for setting, _ in trials])
         return pools
 
-    def _map(self, function: Callable[[Scoring, Any], Any], parts: Sequence[Any], example: Setting) -> list[Any]:
+    def _map(self, function: Callable[[Scoring, P], R], parts: Sequence[P], example: Setting) -> list[R]:
         make, stage = self._scoring.recreator(example), self._scoring.stage(example)
-        results: list[Any] = self._actors.map_with(make, function, parts, "tuning", stage)
+        results: list[R] = self._actors.map_with(make, function, parts, "tuning", stage)
         return results
 
 
@@ -122,9 +129,9 @@ class RunMemory:
     def __init__(self, topics: Topics) -> None:
         self.topics = topics
         # The stages are kept with their runs, so that their ids are not reused.
-        self._runs: OrderedDict[int, tuple[Stage[Any, Run], Run]] = OrderedDict()
+        self._runs: OrderedDict[int, tuple[Ranker, Run]] = OrderedDict()
 
-    def run(self, stage: Stage[Any, Run]) -> Run:
+    def run(self, stage: Ranker) -> Run:
         """Return the run of a stage."""
         if id(stage) not in self._runs:
             self._runs[id(stage)] = (stage, stage(self.topics))
@@ -133,7 +140,7 @@ class RunMemory:
         self._runs.move_to_end(id(stage))
         return self._runs[id(stage)][1]
 
-    def evaluated(self, stage: Stage[Any, Run], qrels: Qrels, measure: Measure, all_qrels: Qrels | None = None) -> Evaluation:
+    def evaluated(self, stage: Ranker, qrels: Qrels, measure: Measure, all_qrels: Qrels | None = None) -> Evaluation:
         """Evaluate a stage on the topics, no deeper than the measure reads.
 
         Args:
@@ -150,7 +157,7 @@ class RunMemory:
             check_agreement(run, qrels if all_qrels is None else all_qrels)
         return measure_run(run, qrels, [measure])
 
-    def reusing(self, stage: Stage[Any, Any]) -> Stage[Any, Any]:
+    def reusing(self, stage: AnyStage) -> AnyStage:
         """Return a copy with memoized inner retrieval stages, or the stage itself if it has none."""
         reused = stage.map(self._memoized)
         assert isinstance(reused, Stage)
@@ -189,7 +196,7 @@ def tune(
     trials: int | None = None,
     groups: Groups = None,
     seed: int = 0,
-    index: Any = None,
+    index: object = None,
     ray: bool | str | None = None,
 ) -> Tuning:
     """Search the space for the parameters that maximise `measure`, by nested cross-validation.
@@ -305,7 +312,7 @@ def _study(axes: dict[str, Axis], trials: int, topics: Bools, seed: tuple[int, i
         raise MissingExtraError.of("optuna", "tune", "method='tpe'") from None
     trial_numbers = []
 
-    def score(trial: Any) -> float:
+    def score(trial: optuna.Trial) -> float:
         number = scoring.number({name: axis.suggest(trial, name) for name, axis in axes.items()})
         trial_numbers.append(number)
         return float(scoring.trials[number].values[topics].mean())

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..core.expression import tunable as parse_tunable
 from ..core.hints import nearest
 from ..core.parameters import parameters
 from ..core.part import Part, walk
+
+if TYPE_CHECKING:
+    from optuna import Trial
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,11 @@ class Choices:
         """Least and greatest number, or None if not all are numbers."""
         return (min(self.values), max(self.values)) if self.ordered and len(self.values) > 1 else None
 
-    def draw(self, rng: np.random.Generator) -> Any:
+    def draw(self, rng: np.random.Generator) -> object:
         """Draw a value uniformly."""
         return self.values[int(rng.integers(len(self.values)))]
 
-    def suggest(self, trial: Any, name: str) -> Any:
+    def suggest(self, trial: Trial, name: str) -> object:
         """Return Optuna's suggestion; numbers by index, so that Optuna knows their order."""
         last = len(self.values) - 1
         choice = trial.suggest_int(name, 0, last) if self.ordered else trial.suggest_categorical(name, list(range(last + 1)))
@@ -66,11 +69,11 @@ class Range:
             return int(rng.integers(int(self.low), int(self.high) + 1))
         return float(rng.uniform(self.low, self.high))
 
-    def suggest(self, trial: Any, name: str) -> float:
+    def suggest(self, trial: Trial, name: str) -> float:
         """Return Optuna's suggestion."""
-        suggest = trial.suggest_int if self.whole else trial.suggest_float
-        number: float = suggest(name, self.low, self.high)
-        return number
+        if self.whole:
+            return trial.suggest_int(name, int(self.low), int(self.high))
+        return trial.suggest_float(name, self.low, self.high)
 
 
 Axis: TypeAlias = Choices | Range
@@ -173,7 +176,7 @@ class Maker:
         return _checked_retriever(self.make(**setting))
 
 
-def maker_of(tunable: Tunable, space: Space | None, index: Any) -> tuple[Maker, Space]:
+def maker_of(tunable: Tunable, space: Space | None, index: object) -> tuple[Maker, Space]:
     """Return the maker of stages and the space to search.
 
     `space` is added to the space of a text; None is the default space of a stage. `index` is the index of a text, or a mapping
@@ -218,7 +221,7 @@ def _stage_maker(stage: Retriever, names: list[str]) -> Maker:
     """Return the maker of copies of a stage; it sets a parameter in every part that has it."""
     owners = {name: _owner(stage, name) for name in names}
 
-    def make(**setting: Any) -> Part:
+    def make(**setting: object) -> Part:
         def changed(part: Part) -> Part:
             changes = {_field(name): value for name, value in setting.items() if _has_parameter(part, name)}
             return part.with_(**changes) if changes else part
@@ -229,7 +232,7 @@ def _stage_maker(stage: Retriever, names: list[str]) -> Maker:
     return Maker(make, _checked_retriever(stage), default, _ranges(owners))
 
 
-def _text_maker(text: str, space: Space | None, index: Any) -> tuple[Maker, Space]:
+def _text_maker(text: str, space: Space | None, index: object) -> tuple[Maker, Space]:
     single, indexes = (None, index) if isinstance(index, Mapping) else (index, None)
     make, declared = parse_tunable(text, single, indexes=indexes)
     values = {**declared, **(space or {})}
@@ -260,7 +263,7 @@ def _function_maker(function: Callable[..., Any], names: list[str]) -> Maker:
     return Maker(function, unchanged, {n: defaults[n] for n in names if n in defaults}, {})
 
 
-def _checked_retriever(stage: Any) -> Retriever:
+def _checked_retriever(stage: object) -> Retriever:
     if not isinstance(stage, Stage):
         raise ParameterError(f"the function that makes the stage returned a {type(stage).__name__}, not a stage")
     stage.require(Topics, Run, "tune")
@@ -308,7 +311,7 @@ def _part_at(stage: Retriever, path: str) -> Part | None:
     return parts[0] if parts else None
 
 
-def _present_value(part: Part, field: str) -> Any:
+def _present_value(part: Part, field: str) -> object:
     name, dot, entry = field.partition(".")
     if dot:
         return part.entries(name).get(entry)

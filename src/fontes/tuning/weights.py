@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..measures.names import parse
 from ..measures.ranks import NOT_RETRIEVED, Ranks, judgments
 from ..plots.tables import ResultTable
 from .folds import folds_of
-from .result import HeldOut, cross_validated, total_of
+from .result import Fold, HeldOut, cross_validated, total_of
 
 Steps = tuple[int, ...]  # the weights as multiples of the step
 MAX_COMPARISONS = 8  # comparisons per pair of a document and a topic; with more, sorting all pairs is faster
@@ -29,7 +29,7 @@ MAX_GRID = 1001  # greatest grid searched exhaustively: 5 systems in steps of 0.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LearnedWeights(HeldOut):
+class LearnedWeights(HeldOut[tuple[float, ...]]):
     """Result of `fit_weights`.
 
     Args:
@@ -51,7 +51,7 @@ class LearnedWeights(HeldOut):
     trained: float
     run: Run
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, object]]:
         return [
             {
                 "fold": number,
@@ -63,7 +63,7 @@ class LearnedWeights(HeldOut):
             for number, fold in enumerate(self.folds, 1)
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON values."""
         folds = [
             {
@@ -141,7 +141,7 @@ def fit_weights(
         measure=space.measure,
         topic_ids=topic_ids,
         units=np.arange(len(judged)),
-        folds=tuple(replace(fold, choice=space.weights(fold.choice)) for fold in points),
+        folds=tuple(Fold(space.weights(fold.choice), fold.topics, fold.values, fold.chosen) for fold in points),
         baseline_values=None,
         weights=space.weights(best),
         trained=space.mean(best, all_topics),
