@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..core import Doc, IndexFormatError, InputError
 from ..core.registry import provided
@@ -128,14 +128,23 @@ class Collection:
                 report(Progress(INDEXING, len(index), len(index), 0.0, note="an existing index is used"))
                 return index
         self.folder.mkdir(parents=True, exist_ok=True)
-        settings: dict[str, Any] = {"analyzer": analyzer, "fields": tuple(fields), "vectors": vectors}
-        settings |= {"separate": separate, "positions": positions, "overwrite": damaged, "drop_vectors": damaged}
 
         def report_unfinished(progress: Progress) -> None:
             if not progress.finished:
                 report(progress)
 
-        index = opener.build(self.documents, path, **settings, progress=report_unfinished)
+        index = opener.build(
+            self.documents,
+            path,
+            analyzer=analyzer,
+            fields=tuple(fields),
+            vectors=vectors,
+            separate=separate,
+            positions=positions,
+            overwrite=damaged,
+            drop_vectors=damaged,
+            progress=report_unfinished,
+        )
         report(Progress(INDEXING, len(index), len(index), time.perf_counter() - start))
         return index
 

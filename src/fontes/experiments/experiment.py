@@ -334,7 +334,7 @@ class Expressions:
     def __init__(self, file: ExperimentFile) -> None:
         self._file = file
         self._names = list(file.raw["systems"])
-        systems: dict[str, Any] = dict.fromkeys(file.runs, PLACEHOLDER_RUN)
+        systems: dict[str, object] = dict.fromkeys(file.runs, PLACEHOLDER_RUN)
         problems, index = Problems(), planned_index()
         for name in file.expressions:
             with problems.collected():
@@ -354,7 +354,7 @@ class Expressions:
             self._resolve(name, index, systems, ())
         return {name: self._file.runs.get(name, systems[name]) for name in self._names}
 
-    def _resolve(self, name: str, index: Index | None, systems: dict[str, Any], parents: tuple[str, ...]) -> None:
+    def _resolve(self, name: str, index: Index | None, systems: dict[str, object], parents: tuple[str, ...]) -> None:
         """Add a system to `systems`, after the systems that its expression names; `parents` are those that name it."""
         if name in parents:
             raise self._error(name, f"the system is part of itself: {' > '.join([*parents[parents.index(name) :], name])}")

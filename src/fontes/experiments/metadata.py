@@ -29,7 +29,7 @@ def metadata_of(run: Run, more: Mapping[str, object] | None = None) -> dict[str,
     hardware: dict[str, object] = {"cpu": cpu, "ram": f"{facts['memory_gb']} GB"}
     if "accelerator" in facts:
         hardware["gpu"] = facts["accelerator"]
-    metadata: dict[str, Any] = {
+    metadata: dict[str, object] = {
         "platform": {
             "hardware": hardware,
             "operating system": {"kernel": platform.release(), "distribution": _distribution()},

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..comparison import Report
-from ..core import Doc, InputError, Qrels, Stage, Topic, Topics
+from ..core import Doc, InputError, Qrels, Topic, Topics
 from ..core.part import indexes_of, walk
 from ..core.work import cpuinfo
+from ..core.stage import AnyStage
 from ..datasets import Dataset
 from ..plots.tables import json_values
 from ..storage.hashes import hash_file, hash_json
@@ -129,7 +130,7 @@ def machine() -> dict[str, object]:
         else None,
         "system": platform.platform(),
     }
-    torch: Any = sys.modules.get("torch")
+    torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         facts["accelerator"] = torch.cuda.get_device_name()
     return facts
@@ -217,11 +218,11 @@ class Check:
 def lock_of(
     settings: Mapping[str, object],
     data: Mapping[str, object],
-    stages: Mapping[str, Stage[Any, Any]],
-    runs: Mapping[str, Mapping[str, Any]],
+    stages: Mapping[str, AnyStage],
+    runs: Mapping[str, Mapping[str, object]],
     report: Report | None,
     topics: int,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the lock of a run, as JSON values.
 
     Args:
@@ -247,7 +248,7 @@ def lock_of(
     }
 
 
-def models_of(stage: Stage[Any, Any]) -> list[str]:
+def models_of(stage: AnyStage) -> list[str]:
     """Return the fingerprints of the models in a stage, in the order of its parts."""
     fingerprints = (getattr(part, "fingerprint", None) for part in walk(stage))
     return list(dict.fromkeys(fingerprint for fingerprint in fingerprints if isinstance(fingerprint, str)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..comparison import Report, SystemRun, Testing, compare_runs
 from ..comparison.testing import check_rows
@@ -32,6 +32,7 @@ from .problems import System, is_inside
 from .provenance import hash_of, lock_of
 from .systems import Cache, Searches
 
+S = TypeVar("S", bound=System)
 FORMS = ("md", "json", "html")  # default formats of the report
 
 
@@ -135,7 +136,7 @@ def run(plan: RunPlan, folder: Path) -> Results:
         return _write_results(plan, systems, results, measurements)
 
 
-def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
+def reproducible(systems: Mapping[str, S]) -> dict[str, S]:
     """Return the systems with float32 for models that leave their precision open.
 
     The fastest precision, and with it the scores, depends on the machine.
@@ -290,7 +291,7 @@ def replacing_results(folder: Path, files: list[str]) -> Iterator[Callable[[Mapp
         with contextlib.suppress(OSError):
             path.parent.rmdir()  # succeeds only if empty
 
-    def finish(lock: Mapping[str, object]) -> None:
+    def finish(lock: Mapping[str, Any]) -> None:
         write_json(folder / LOCK, {**lock, "files": files})
         (folder / UNFINISHED).unlink()
 

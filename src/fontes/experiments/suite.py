@@ -41,7 +41,7 @@ REPORT = "suite"  # stem of the files of the report
 class SuiteCollection(CollectionTable):
     """A collection of a suite, and the settings of its index that differ from those of the suite."""
 
-    index: dict[str, Any] = Field(default={})
+    index: dict[str, object] = Field(default={})
 
 
 class PublishedTable(TomlTable):
@@ -60,7 +60,7 @@ class SuiteTable(TomlTable):
     folder: str | None = Text
     skip: list[str] = Field(default=[])
     collections: dict[str, str | SuiteCollection] = Field(default={})
-    index: dict[str, Any] = Field(default={})
+    index: dict[str, object] = Field(default={})
     systems: dict[str, str | RunTable] = Field(default={})
     report: ReportTable = ReportTable()
     published: dict[str, PublishedTable] = Field(default={})
@@ -91,11 +91,11 @@ class Suite:
         self.output = Path(folder or self.path.with_name(f"{self.path.stem}.results"))
         collections = self._collections(table)
         self.forms = tuple(table.report.forms)
-        shared: dict[str, Any] = {name: raw[name] for name in ("measurements", "systems", "report") if name in raw}
+        shared: dict[str, object] = {name: raw[name] for name in ("measurements", "systems", "report") if name in raw}
         self.experiments: dict[str, Experiment] = {}
         """The experiment of each collection, by its name."""
         for name, collection in collections.items():
-            tables: dict[str, Any] = {**shared, "collection": collection}
+            tables: dict[str, object] = {**shared, "collection": collection}
             if index := {**table.index, **collection.pop("index", {})}:
                 tables["index"] = index
             file = ExperimentFile(self.path, tables, f"collections.{name}")

@@ -24,7 +24,12 @@ from ..comparison import Report, SystemRun, Testing, compare_runs
 from ..comparison.report import both_labels, labels_of
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Strings, Topic, Topics, Turn
 from ..core.part import Names, indexes_of, walk
-from ..core.stage import Cut, Scaled, Sum, steps as steps_of
+from ..core.stage import Cut
+from ..core.stage import Scaled
+from ..core.stage import Sum
+from ..core.stage import steps as steps_of
+from ..core.stage import AnyStage
+from ..core.stage import Ranker
 from ..core.values import Documents
 from ..core.work import Progress, ProgressCallback, cluster, reporter
 from ..fusion import Fusion
@@ -178,8 +183,10 @@ class Cache:
         if run.documents is not None and facts["documents"] is None:
             return
         file, packed_facts = io.BytesIO(), np.frombuffer(json.dumps(facts, default=str).encode(), dtype=np.uint8)
-        columns: dict[str, Any] = {"bounds": run.bounds, "codes": codes.astype(np.int32), "scores": run.scores}
-        np.savez(file, facts=packed_facts, **columns, blob=ids.blob, offsets=ids.offsets)
+        codes = codes.astype(np.int32)
+        np.savez(
+            file, facts=packed_facts, bounds=run.bounds, codes=codes, scores=run.scores, blob=ids.blob, offsets=ids.offsets
+        )
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -335,7 +342,7 @@ class Searches:
         measured = float(seconds) if isinstance(seconds, (int, float)) else None
         return SystemRun(run, str(run.provenance.get("system", "")), measured)
 
-    def _run_stage(self, stage: Stage[Any, Any]) -> SystemRun:
+    def _run_stage(self, stage: AnyStage) -> SystemRun:
         stage.check()
         steps = steps_of(stage)
         output = self._output(steps)
@@ -371,7 +378,7 @@ class Searches:
                 self._cache.store(key, value, self._topics)
         return Output(value, seconds)
 
-    def _apply(self, stage: Stage[Any, Any], value: Topics | Run) -> Topics | Run:
+    def _apply(self, stage: AnyStage, value: Topics | Run) -> Topics | Run:
         """Apply a step, on the cluster if it gives a run and contains no finished runs."""
         actors = None if stage.gives is not Run or any(isinstance(part, _FinishedRun) for part in walk(stage)) else cluster()
         result: Topics | Run = stage(value) if actors is None else actors.apply(stage, value)
@@ -393,11 +400,11 @@ class Searches:
     def _topics_hash(self) -> str:
         return hash_of_topics(self._topics)
 
-    def _with_finished_parts(self, stage: Stage[Any, Any], prefix: Steps) -> tuple[Stage[Any, Any], float]:
+    def _with_finished_parts(self, stage: AnyStage, prefix: Steps) -> tuple[AnyStage, float]:
         """Return a stage with the parts of a weighted stage, sum or fusion replaced by their runs, and the parts' seconds."""
         total = 0.0
 
-        def finish(part: Stage[Any, Run]) -> Stage[Any, Run]:
+        def finish(part: Ranker) -> Ranker:
             nonlocal total
             # A sum applies the weights itself, so the part is run without its weight.
             is_weighted = isinstance(stage, Sum) and isinstance(part, Scaled)
@@ -412,7 +419,7 @@ class Searches:
                 stage = stage.with_(stages=tuple(map(finish, stage.stages)))
         return stage, total
 
-    def _finish(self, stage: Stage[Any, Run], prefix: Steps) -> tuple[Stage[Any, Any], float]:
+    def _finish(self, stage: Ranker, prefix: Steps) -> tuple[AnyStage, float]:
         """Run a stage after a prefix; return its run as a stage, and its seconds."""
         output = self._output((*prefix, *steps_of(stage)))
         assert isinstance(output.value, Run)

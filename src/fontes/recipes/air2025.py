@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.checks import check_whole
@@ -19,8 +19,8 @@ from .learning import RecipeTraining
 from .result import RecipeResult
 
 DRAWS = ("numpy", "sklearn")
-ONE_TO_ONE: Mapping[str, Any] = {"epochs": 1, "warm_up": 100, "weight_decay": 0.01, "order": "shuffled", "best": "last"}
-AS_RUN: Mapping[str, Any] = {
+ONE_TO_ONE: Mapping[str, object] = {"epochs": 1, "warm_up": 100, "weight_decay": 0.01, "order": "shuffled", "best": "last"}
+AS_RUN: Mapping[str, object] = {
     "draw": "sklearn",
     "seed": 42,
     "held_out": 0.0,
@@ -120,7 +120,7 @@ class Air2025(LearningRecipe, name="air2025"):
         "2,848 of the 14,240 distinct tweets of training and development, and 7,718 papers; the encoders on the 1,400 tweets "
         "of development"
     )
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "report": {},
         "run": AS_RUN,
         "all": {

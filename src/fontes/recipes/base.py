@@ -17,7 +17,9 @@ from ..core.hints import nearest
 from ..core.parameters import Parameter, parameters
 from ..core.part import Part
 from ..core.registry import Registry
-from ..core.work import ProgressCallback, work
+from ..core.work import ProgressCallback
+from ..core.work import work
+from ..core.stage import AnyStage
 from ..datasets import named
 from ..experiments import Collection
 from ..experiments.problems import Problems, System, planned_index
@@ -90,7 +92,7 @@ class Recipe(Part, ABC):
     """The published values, by system and measure."""
     published_on: ClassVar[str] = ""
     """The topics and documents of the published values; of a recipe without such values, why there are none."""
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {}
     """Parameters by name of a preset: `-s as=NAME` sets them all, and other settings override them."""
 
     def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
@@ -161,8 +163,8 @@ class Recipe(Part, ABC):
         settings override it in any order. Raises ParameterError for an unknown name or a value of the wrong type.
         """
         declared = parameters(type(self))
-        preset: Mapping[str, Any] = {}
-        changes: dict[str, Any] = {}
+        preset: Mapping[str, object] = {}
+        changes: dict[str, object] = {}
         for setting in settings:
             key, sign, text = (word.strip() for word in setting.partition("="))
             if not sign:
@@ -180,14 +182,14 @@ class Recipe(Part, ABC):
                 raise ParameterError(f"recipe {self.name}: {error}") from None
         return self.with_(**{**preset, **changes})
 
-    def stage(self, parameter: str, index: object = None) -> Stage[Any, Any] | None:
+    def stage(self, parameter: str, index: object = None) -> AnyStage | None:
         """Return the stage of a parameter that is a stage or an expression for one.
 
         Without an index the stage can be inspected but not run. Raises ParameterError for an invalid expression.
         """
         value = getattr(self, parameter)
         if not isinstance(value, str):
-            stage: Stage[Any, Any] | None = value
+            stage: AnyStage | None = value
             return stage
         try:
             return pipeline(value, planned_index() if index is None else index)
@@ -223,10 +225,10 @@ class Recipe(Part, ABC):
         self.check_models()
         learning = RecipeTraining() if learning is None else replace(learning, folder=Path(folder))
         with work(progress=progress):
-            systems: Any = reproducible(self.learned_systems(Collection(_source(collection), folder), learning))
+            systems = reproducible(self.learned_systems(Collection(_source(collection), folder), learning))
             for stage in systems.values():
                 stage.prepare()
-        return systems  # type: ignore[no-any-return]
+        return systems
 
     def run(
         self,
@@ -438,7 +440,7 @@ registry: Registry[type[Recipe]] = Registry("fontes.recipes", "recipe")
 """All recipes by name."""
 
 
-def recipe(name: str, **parameters: Any) -> Recipe:
+def recipe(name: str, **parameters: object) -> Recipe:
     """Return a recipe by name, with parameters that override its defaults; ParameterError for an unknown name or parameter."""
     return registry[name]().with_(**parameters)
 
@@ -447,7 +449,7 @@ def _source(collection: object) -> object:
     return (named(collection) or collection) if isinstance(collection, str) else collection
 
 
-def _parse(parameter: Parameter, text: str) -> Any:
+def _parse(parameter: Parameter, text: str) -> object:
     kinds = [kind.strip() for kind in parameter.kind.split("|")]
     if "str" in kinds and any("Stage[" in kind for kind in kinds):
         return None if text == "None" else text  # an expression, read once there is an index

@@ -15,6 +15,7 @@ import numpy as np
 from ..core import FontesError, InputError, ParameterError, Run, Stage, Topics
 from ..core.checks import check_whole
 from ..core.part import walk
+from ..core.stage import AnyStage
 from ..experiments import Collection
 from ..neural import Reranker
 from ..passages import Deduplicate, Passages, read_duplicates, to_documents
@@ -175,7 +176,7 @@ class Cast2021(Recipe, name="cast2021"):
         return "-s 'passages=passages(words=150, separator=\"-\")' makes windows of words"
 
     def _check_rewrites(self, kind: str, topics: Topics) -> None:
-        rewriter: Stage[Any, Any] | None = None
+        rewriter: AnyStage | None = None
         with suppress(FontesError):  # invalid expressions are reported elsewhere
             rewriter = self.stage(kind)
         for part in walk(rewriter) if rewriter is not None else ():

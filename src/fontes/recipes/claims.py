@@ -141,12 +141,12 @@ class Claims(LearningRecipe, name="claims"):
 
     def _encoder(self, index: Index, learning: RecipeTraining) -> str:
         settings = ENCODER.with_(precision=self.precision, seed=self.seed)
-        mining: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random", "seed": self.seed}
+        mining: dict[str, object] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random", "seed": self.seed}
         return learning.model("encoder", self.start, self._candidates(index), settings, self.encoder, **mining)
 
     def _reranker(self, index: Index, learning: RecipeTraining) -> str:
         settings = RERANKER.with_(precision=self.precision, seed=self.seed)
-        mining: dict[str, Any] = {"per_positive": 4, "ranks": (1, 30), "sampling": "random", "seed": self.seed}
+        mining: dict[str, object] = {"per_positive": 4, "ranks": (1, 30), "sampling": "random", "seed": self.seed}
         return learning.model("reranker", self.start, self._candidates(index), settings, self.reranker, **mining)
 
 

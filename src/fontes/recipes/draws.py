@@ -120,7 +120,7 @@ class Draws(TableReport):
     def _figures(self) -> Iterator[dict[str, object]]:
         for system in self.systems:
             for measure in self.measures:
-                row: dict[str, Any] = {"system": system, "measure": str(measure)}
+                row: dict[str, object] = {"system": system, "measure": str(measure)}
                 row |= vars(self.mean(system, measure))
                 row |= {f"draw_{n}": float(value) for n, value in enumerate(self.values(system, measure), 1)}
                 if self._baseline not in (None, system):
@@ -128,7 +128,7 @@ class Draws(TableReport):
                     row |= {f"difference_{name}": value for name, value in difference.items()}
                 yield row
 
-    def _columns(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    def _columns(self, rows: Sequence[Mapping[str, object]]) -> list[str]:
         return list(dict.fromkeys(name for row in rows for name in row))
 
     def _tables(self) -> list[ResultTable]:

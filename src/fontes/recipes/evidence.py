@@ -47,7 +47,7 @@ def analyzers_of(language: str, spacy: str | None) -> dict[str, str]:
     }
 
 
-def of_name(kind: Callable[..., T], model: Any, **settings: Any) -> T:
+def of_name(kind: Callable[..., T], model: str | T, **settings: object) -> T:
     """Return the model of a name or folder; a model is returned unchanged."""
     loaded: T = kind(model, **settings) if isinstance(model, str) else model
     return loaded
@@ -226,7 +226,7 @@ class Evidence(Recipe, name="evidence"):
         rows.with_model("splade", index.splade)
 
         # Paragraphs: the best one counts for a document.
-        def best(model: Any, retriever: Callable[[Any], System]) -> System:
+        def best(model: object, retriever: Callable[[Any], System]) -> System:
             passages: Any = self.stage("passages") or self.paragraphs(model)
             paragraphs = collection.split(passages).index(self.language)
             return retriever(paragraphs) >> to_documents("max", separator=passages.separator)

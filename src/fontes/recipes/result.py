@@ -139,7 +139,7 @@ class RecipeResult(Results):
         """
         return {name: system.seconds for name, system in self.systems.items()}
 
-    def published(self) -> list[dict[str, Any]]:
+    def published(self) -> list[dict[str, object]]:
         """Return each published value by system and measure, with the value of this run if it was measured."""
         return [
             {"system": system, "measure": measure, "here": self._measures(system).get(measure), "published": value}
@@ -361,7 +361,7 @@ def drawn_as_svg(stage: Stage[Topics, Run]) -> str:
         return ""
 
 
-def shown(value: object) -> Any:
+def shown(value: object) -> object:
     """Return a parameter as a JSON value: numbers and strings unchanged, anything else as its repr."""
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
 

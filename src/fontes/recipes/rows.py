@@ -134,7 +134,7 @@ class EvidenceRows(dict[str, System]):
         measured topics, for comparison alone.
         """
         learning = self._learning
-        space: dict[str, Any] = {"k1": K1, "b": B, "k3": K3}
+        space: dict[str, object] = {"k1": K1, "b": B, "k3": K3}
         if side := learning.train.qrels:
             if learning.folder is not None:
                 tuning = tune(bm25, space, learning.train.topics, side, TUNED_BY, folds=min(5, len(side)))
