@@ -48,7 +48,7 @@ def map_unordered(
     Raises:
         FontesError: The function raised it, or the cluster is lost.
     """
-    options: dict[str, Any] = {"num_cpus": cpus, "max_retries": RETRIES} | ({"memory": memory} if memory else {})
+    options: dict[str, object] = {"num_cpus": cpus, "max_retries": RETRIES, **({"memory": memory} if memory else {})}
     remote = cluster.ray.remote(**options)(_call)
     with translated(task):
         common = cluster.ray.put((resources().for_worker(), function))
@@ -58,7 +58,7 @@ def map_unordered(
 
 def stream(
     cluster: Cluster,
-    submit: Callable[[int], Any],
+    submit: Callable[[int], object],
     count: int,
     limit: int,
     task: str,
@@ -160,7 +160,7 @@ class Actors(Generic[H]):
         self._budget = None if store is None else resources().budget
         self._reserved = 0 if self._budget is None else self._budget.reserve_rest()
         self._share = None if self._budget is None else self._reserved // len(makes)
-        options: dict[str, Any] = {"num_cpus": cpus, "num_gpus": gpus} | ({"memory": memory} if memory else {})
+        options: dict[str, object] = {"num_cpus": cpus, "num_gpus": gpus, **({"memory": memory} if memory else {})}
         options |= {
             "max_concurrency": calls,
             "max_restarts": RETRIES,
@@ -241,7 +241,7 @@ class Actors(Generic[H]):
         starting = {actor.ready.remote(): number for number, actor in enumerate(self._actors)}
         ready_actors: list[int] = []
 
-        def submit(number: int) -> Any:
+        def submit(number: int) -> object:
             any_alive = any(unavailable_until[actor] < math.inf for actor in ready_actors)
             if starting:  # an actor may wait for free CPUs, and gets no calls until it runs
                 count, seconds = (len(starting), 0) if any_alive else (1, None)
@@ -316,10 +316,10 @@ def memory_of(part: object) -> int:
 class _Holder:
     """State of an actor's process."""
 
-    def __init__(self, make: Callable[[], Any], settings: Resources, store: AnswerStore | None, tokens: int | None) -> None:
+    def __init__(self, make: Callable[[], object], settings: Resources, store: AnswerStore | None, tokens: int | None) -> None:
         self._make, self._ready = make, False
         self._settings = settings if store is None else store.used_by(settings, tokens)
-        self._state: Any = None
+        self._state: object = None
         self._lock = threading.Lock()
 
     def ready(self) -> None:
@@ -329,7 +329,7 @@ class _Holder:
         """Return how many tokens the process used, including those reserved by calls that got no answer."""
         return 0 if self._settings.budget is None else self._settings.budget.used()
 
-    def call(self, function: Callable[[Any, Any], Any], part: Any) -> Any:
+    def call(self, function: Callable[[Any, Any], object], part: object) -> object:
         """Call a function with the state, which the first call makes, and a part."""
         keep(self._settings)
         with self._lock:

@@ -29,7 +29,7 @@ class AnswerStore:
         node: Id of the node on which it stores answers.
     """
 
-    actor: Any
+    actor: object
     node: str
 
     def used_by(self, settings: Resources, tokens: int | None) -> Resources:
@@ -100,7 +100,7 @@ class RemoteAnswers:
         actor: Handle of an `AnswerActor`.
     """
 
-    actor: Any
+    actor: object
 
     def read(self, sums: Iterable[str]) -> dict[str, StoredAnswer]:
         """Return the stored answers with these sums; answers from the driver's machine are also stored on this one."""
@@ -124,7 +124,7 @@ class RemoteAnswers:
         _call_actor(self.actor, "write", arrived)
 
 
-def _call_actor(actor: Any, name: str, argument: Any) -> Any:
+def _call_actor(actor: object, name: str, argument: object) -> Any:
     """Call a method of an actor, and return its result."""
     import ray
 

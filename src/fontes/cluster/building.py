@@ -5,14 +5,13 @@ from __future__ import annotations
 import shutil
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
 
 from ..core.errors import FontesError, InputError, ParameterError
 from ..core.work import Progress, reporter, resources, thread_count, work
@@ -52,7 +51,7 @@ class Build:
 
 
 def build_on_cluster(
-    docs: Any,
+    docs: str | Path | Iterable[object],
     path: Path,
     form: IndexSettings,
     columns: Mapping[str, str] | None,
@@ -84,7 +83,7 @@ def build_on_cluster(
         commit(folder, path, folders, manifest, overwrite, drop_vectors)
 
 
-def _corpus(docs: Any) -> Corpus:
+def _corpus(docs: str | Path | Iterable[object]) -> Corpus:
     """Return the documents; raise ParameterError if other machines cannot read them."""
     corpus = None if isinstance(docs, str | Path) and str(docs) == STANDARD else read_corpus(docs)
     if not isinstance(corpus, Corpus) or any(piece.is_stream for piece, _ in corpus.pieces):

@@ -95,11 +95,11 @@ def joined_here(purpose: str) -> AbstractContextManager[Cluster]:
     return joined(resources().ray or True, purpose)
 
 
-def _start(library: Any, ray: bool | str) -> None:
+def _start(library: ModuleType, ray: bool | str) -> None:
     """Join the cluster at an address, or start a local one."""
     address = ray if isinstance(ray, str) else os.environ.get("RAY_ADDRESS", "local")
     _check_address(address)
-    options: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
+    options: dict[str, object] = {"include_dashboard": False} if address == "local" else {}
     try:
         library.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
     except ConnectionError:
@@ -126,7 +126,7 @@ def _check_address(address: str) -> None:
         raise FontesError(f"no Ray cluster answers at {address} ({error}); is it running, and is the port right?") from None
 
 
-def _alive(library: Any) -> list[dict[str, Any]]:
+def _alive(library: ModuleType) -> list[dict[str, Any]]:
     return [node for node in library.nodes() if node["Alive"]]
 
 
@@ -156,7 +156,7 @@ def _source() -> str:
     return hash_json([[name, hash_text((folder / name).read_text(encoding="utf-8"))] for name in files])[:12]
 
 
-def _compare_versions(library: Any, local: Mapping[str, str] | None = None) -> None:
+def _compare_versions(library: ModuleType, local: Mapping[str, str] | None = None) -> None:
     """Raise FontesError for the first node whose versions differ from this process's."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 

@@ -5,30 +5,35 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from socket import gethostname
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ..core import Run, Stage, Topics
+from ..core import Run, Topics
 from ..core.answers import NAME, join_facts
 from ..core.arrays import Float32s, Int32s, Int64s
 from ..core.errors import FontesError, IndexFormatError
 from ..core.part import indexes_of, walk
+from ..core.stage import AnyStage
+from ..core.stage import Ranker
 from ..core.strings import Strings
 from ..core.work import ProgressCallback, resources, work
 from ..index.files import shard_of, with_segments
+from ..index.segment import Leaf
 from ..index.state import State
 from ..storage.hashes import hash_json
 from ..text import Analyzer
 from .actors import Actors, map_with
 from .joining import joined_here
 
+P = TypeVar("P")
+R = TypeVar("R")
 STATES = 2  # maximum states of an index that an actor keeps open
 CALLS = 4  # calls that an actor answers at a time
 
@@ -77,13 +82,13 @@ class ShardActors:
         if not scores:
             raise IndexFormatError(f"no shard of {reader.path} can be searched: {missing[0]['problem']}")
         provenance = {**reader.provenance, **({"missing": missing} if missing else {})}
-        columns = (np.concatenate(column) for column in (numbers, codes, scores))
+        columns = np.concatenate(numbers), np.concatenate(codes), np.concatenate(scores)
         run = Run.from_columns(topics, reader.ids, *columns, documents=reader, provenance=provenance)
         return run.top(getattr(stage, stage.depth_field))
 
-    def _answers(self, function: Any, part: Any) -> list[Any]:
+    def _answers(self, function: Callable[[Shards, P], R], part: P) -> list[R | FontesError]:
         """Call a function on each actor's shards; with `partial`, FontesErrors about lost shards are among the results."""
-        answers: list[Any] = self._actors.answers(function, part)
+        answers = self._actors.answers(function, part)
         for group, answer in zip(self._groups, answers, strict=True):
             if not isinstance(answer, FontesError):
                 continue
@@ -95,7 +100,7 @@ class ShardActors:
             raise FontesError(f"shard {', '.join(map(str, group))} cannot be searched: {answer}") from answer
         return answers
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(None), ()  # actors belong to this process; other processes search without them
 
 
@@ -104,9 +109,9 @@ class _Call:
     """A search with a method of `stage`, which is sent without its index; `identity` identifies the searched state."""
 
     identity: str
-    stage: Stage[Any, Run]
+    stage: Ranker
     method: str
-    arguments: tuple[Any, ...]
+    arguments: tuple[object, ...]
 
 
 class Shards:
@@ -141,7 +146,7 @@ def _open_part(shards: Shards, identity: str) -> None:
 
 def _search_shards(shards: Shards, call: _Call) -> tuple[Int64s, Int32s, Float32s]:
     """Number of results per topic, int64, and concatenated ordinals within the shards, int32, and scores, float32."""
-    stage: Any = call.stage.with_(index=shards.part(call.identity), threads=None)
+    stage = call.stage.with_(index=shards.part(call.identity), threads=None)
     run: Run = getattr(stage, call.method)(*call.arguments)
     return np.diff(run.bounds), run.codes, run.scores
 
@@ -161,7 +166,7 @@ def _documents(reader: State, group: Sequence[int]) -> int:
     return sum(leaf.documents for leaf in _leaves(reader, group))
 
 
-def _leaves(reader: State, group: Sequence[int]) -> list[Any]:
+def _leaves(reader: State, group: Sequence[int]) -> list[Leaf]:
     """Leaves of the index in a group of shards."""
     names = {entry["name"] for entry in reader.manifest["segments"] if shard_of(entry) in group}
     return [leaf for leaf in reader.leaves if leaf.segment.folder.name in names]
@@ -196,7 +201,7 @@ class PartOfIndex(State):
         return self.whole.is_sound
 
 
-def _facts(manifest: dict[str, Any]) -> dict[str, Any]:
+def _facts(manifest: dict[str, object]) -> dict[str, object]:
     """Values of a manifest that do not depend on its segments."""
     return {key: value for key, value in manifest.items() if key not in ("fingerprint", "segments")}
 
@@ -206,9 +211,7 @@ PIECES_PER_WORKER = 8  # pieces of the topics per CPU or GPU, to balance the loa
 Fingerprints = list[tuple[str, str]]
 
 
-def apply(
-    stage: Stage[Any, Run], value: Topics | Run, ray: bool | str | None = None, progress: ProgressCallback | None = None
-) -> Run:
+def apply(stage: Ranker, value: Topics | Run, ray: bool | str | None = None, progress: ProgressCallback | None = None) -> Run:
     """Apply a stage to each topic independently, with actors on a cluster.
 
     Indexes and models must have the same paths on all nodes. Set the precision of models, or each node chooses its own; see
@@ -234,14 +237,14 @@ def apply(
     return _concatenate(runs, stage, value)
 
 
-def fingerprints(stage: Stage[Any, Any]) -> Fingerprints:
+def fingerprints(stage: AnyStage) -> Fingerprints:
     """Return names and fingerprints of the indexes and models that a stage depends on."""
     indexes = [(f"the index {name}", index.fingerprint) for name, index in indexes_of(stage).items()]
     models = [(repr(part), value) for part in walk(stage) if isinstance(value := getattr(part, "fingerprint", None), str)]
     return [*indexes, *models]
 
 
-def _verified_stage(stage: Stage[Any, Run], expected: Fingerprints) -> Stage[Any, Run]:
+def _verified_stage(stage: Ranker, expected: Fingerprints) -> Ranker:
     """Return the stage in an actor, if its indexes and models match the driver's."""
     for (name, fingerprint), (_, driver_fingerprint) in zip(fingerprints(stage), expected, strict=True):
         if fingerprint != driver_fingerprint:
@@ -249,7 +252,7 @@ def _verified_stage(stage: Stage[Any, Run], expected: Fingerprints) -> Stage[Any
     return stage
 
 
-def _apply_to_piece(stage: Stage[Any, Run], piece: Topics | Run) -> tuple[Run, str | None]:
+def _apply_to_piece(stage: Ranker, piece: Topics | Run) -> tuple[Run, str | None]:
     """Run of a piece of the input, with only the ids that it ranks, and its index's fingerprint."""
     run = stage(piece)
     return _compact(run, 0, len(run.topics)).with_(documents=None), getattr(run.documents, "fingerprint", None)
@@ -266,11 +269,11 @@ def _compact(run: Run, first: int, last: int) -> Run:
     used, codes = np.unique(run.codes[rows], return_inverse=True)
     topics = Topics(list(run.topics.values())[first:last])
     bounds = run.bounds[first : last + 1] - run.bounds[first]
-    attributes: dict[str, Any] = {"documents": run.documents, "provenance": run.provenance}
-    return Run(topics, run.ids.reordered(used), bounds, codes.astype(np.int32), run.scores[rows], **attributes)
+    columns = run.ids.reordered(used), bounds, codes.astype(np.int32), run.scores[rows]
+    return Run(topics, *columns, documents=run.documents, provenance=run.provenance)
 
 
-def _concatenate(runs: Sequence[tuple[Run, str | None]], stage: Stage[Any, Run], value: Topics | Run) -> Run:
+def _concatenate(runs: Sequence[tuple[Run, str | None]], stage: Ranker, value: Topics | Run) -> Run:
     """Concatenate the runs of consecutive pieces; the documents come from the index with the first run's fingerprint."""
     numbers_by_id: dict[str, int] = {}
     codes = []
@@ -292,7 +295,7 @@ def _concatenate(runs: Sequence[tuple[Run, str | None]], stage: Stage[Any, Run],
     )
 
 
-def _provenance(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _provenance(parts: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Provenance of the first piece, with the pair counts of rerankers summed, and answers and refused topics joined."""
     provenance = dict(parts[0])
     if "refused" in provenance:

@@ -256,7 +256,7 @@ def read_corpus(
 ) -> Corpus: ...
 @overload
 def read_corpus(
-    source: str | Path | Iterable[Any],
+    source: str | Path | Iterable[object],
     format: str | None = None,
     fields: Mapping[str, str | Sequence[str]] | None = None,
     encoding: str | None = None,
