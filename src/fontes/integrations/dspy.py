@@ -27,7 +27,7 @@ class FontesRetriever(dspy.Module):
         where: Filter of metadata, such as `year >= 2020`.
     """
 
-    def __init__(self, stage: Any, k: int = 3, where: str | None = None) -> None:
+    def __init__(self, stage: object, k: int = 3, where: str | None = None) -> None:
         super().__init__()
         self._search = IndexSearch.of(stage)
         self.k, self.where = k, where
@@ -40,7 +40,7 @@ class FontesRetriever(dspy.Module):
         """Search in a thread; arguments and result are those of `forward`."""
         return _prediction(await self._search.later(query, *self._options(k, where)))
 
-    def rm(self, query: str, k: int | None = None, **options: Any) -> list[Any]:
+    def rm(self, query: str, k: int | None = None, **options: Any) -> list[object]:
         """Search for `dspy.Retrieve`: return passages with `long_text`, `id` and `score`."""
         prediction = self.forward(query, k, **options)
         rows = zip(prediction.passages, prediction.ids, prediction.scores, strict=True)

@@ -61,10 +61,11 @@ class FontesRetriever:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> FontesRetriever:
         """Return the component of a saved pipeline, which opens the index."""
-        return default_from_dict(cls, data)  # type: ignore[no-any-return]
+        retriever: FontesRetriever = default_from_dict(cls, data)
+        return retriever
 
     @component.output_types(documents=list[Document])
-    def run(self, query: str, filters: dict[str, Any] | str | None = None, top_k: int | None = None) -> dict[str, Any]:
+    def run(self, query: str, filters: dict[str, Any] | str | None = None, top_k: int | None = None) -> dict[str, object]:
         """Search; return the documents under "documents".
 
         Args:
@@ -77,16 +78,16 @@ class FontesRetriever:
     @component.output_types(documents=list[Document])
     async def run_async(
         self, query: str, filters: dict[str, Any] | str | None = None, top_k: int | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Search in a thread; arguments and result are those of `run`."""
         return _documents(await self.search.later(query, *self._options(filters, top_k)))
 
-    def _options(self, filters: dict[str, Any] | str | None, top_k: int | None) -> tuple[int, str | None]:
+    def _options(self, filters: dict[str, object] | str | None, top_k: int | None) -> tuple[int, str | None]:
         """Return the number of documents and the filter of a call; None stands for the component's own."""
         return self.top_k if top_k is None else top_k, where_of(filters or self.filters, self.search)
 
 
-def where_of(filters: dict[str, Any] | str | None, search: IndexSearch) -> str | None:
+def where_of(filters: dict[str, object] | str | None, search: IndexSearch) -> str | None:
     """Return a filter of Haystack as the text of a filter; None for one that every document passes.
 
     Raises:
@@ -112,7 +113,7 @@ def _condition(filters: dict[str, Any], types: Mapping[str, str]) -> str | bool:
         raise ParameterError(f"{filters!r} is no filter of Haystack: field, operator, value; or operator, conditions") from None
 
 
-def _comparison(field: str, sign: str, value: Any, types: Mapping[str, str]) -> str | bool:
+def _comparison(field: str, sign: str, value: object, types: Mapping[str, str]) -> str | bool:
     """Return a comparison as the text of a filter, or whether it is true of all documents or of none."""
     column, orders = field.removeprefix("meta."), sign in (">", ">=", "<", "<=")
     if field in FIELDS:
@@ -128,7 +129,7 @@ def _comparison(field: str, sign: str, value: Any, types: Mapping[str, str]) -> 
     return comparison(column, sign, value, types)
 
 
-def _documents(hits: Iterable[tuple[Hit, Doc]]) -> dict[str, Any]:
+def _documents(hits: Iterable[tuple[Hit, Doc]]) -> dict[str, object]:
     """Return the output of the component."""
     documents = [Document(id=doc.id, content=doc.text, meta=metadata_of(doc), score=hit.score) for hit, doc in hits]
     return {"documents": documents}

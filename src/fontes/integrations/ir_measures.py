@@ -18,7 +18,7 @@ except ImportError:
     raise MissingExtraError.of("ir-measures", "ir-measures", "conversion to ir_measures") from None
 
 
-def to_ir_measures(value: Run | Qrels | Measure) -> Any:
+def to_ir_measures(value: Run | Qrels | Measure) -> object:
     """Return a run as a list of `ScoredDoc`, judgments as a list of `Qrel` with groups, or a measure as one of ir_measures.
 
     Raises:
@@ -44,7 +44,7 @@ def to_ir_measures(value: Run | Qrels | Measure) -> Any:
     return measure
 
 
-def run_of(scored: Any) -> Run:
+def run_of(scored: object) -> Run:
     """Return the run from `ScoredDoc`s, a DataFrame or dicts, as ir_measures accepts them.
 
     Raises:
@@ -64,7 +64,7 @@ def qrels_of(judged: Any) -> Qrels:
     return Qrels(_rows(judged))
 
 
-def measure_of(measure: Any) -> Measure:
+def measure_of(measure: object) -> Measure:
     """Return the measure of Fontes with the name and parameters of a measure of ir_measures.
 
     Raises:
@@ -84,7 +84,7 @@ def _name_of(measure: Measure) -> str:
     return name
 
 
-def _rows(judged: Iterable[Any]) -> Iterable[tuple[str, str, str, int]]:
+def _rows(judged: Iterable[object]) -> Iterable[tuple[str, str, str, int]]:
     """Yield topic id, group, document id and grade of each `Qrel`; raise InputError for other values."""
     for number, row in enumerate(judged, 1):
         if not isinstance(row, ir_measures.Qrel) or not isinstance(row.relevance, int):

@@ -37,11 +37,11 @@ class FontesRetriever(BaseRetriever):
 
     @field_validator("stage")
     @classmethod
-    def _as_search(cls, stage: Any) -> Any:
+    def _as_search(cls, stage: object) -> object:
         return stage if isinstance(stage, IndexSearch) else IndexSearch.of(stage)
 
     @classmethod
-    def from_documents(cls, documents: Iterable[Any], path: str | Path, *, k: int = 4, **options: Any) -> FontesRetriever:
+    def from_documents(cls, documents: Iterable[object], path: str | Path, *, k: int = 4, **options: Any) -> FontesRetriever:
         """Index documents of LangChain; return a BM25 retriever over them.
 
         Args:
@@ -64,7 +64,7 @@ class FontesRetriever(BaseRetriever):
         cls,
         texts: Iterable[str],
         path: str | Path,
-        metadatas: Iterable[Mapping[str, Any]] | None = None,
+        metadatas: Iterable[Mapping[str, object]] | None = None,
         ids: Iterable[str | None] | None = None,
         **options: Any,
     ) -> FontesRetriever:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ..core import Doc, Hit, MissingExtraError, ParameterError
 from ..core.where import both
@@ -41,11 +40,11 @@ class FontesRetriever(BaseRetriever):
 
     def __init__(
         self,
-        stage: Any,
+        stage: object,
         similarity_top_k: int = 10,
         filters: MetadataFilters | None = None,
         where: str | None = None,
-        **options: Any,
+        **options: object,
     ) -> None:
         super().__init__(**options)
         self.similarity_top_k = similarity_top_k

@@ -7,6 +7,8 @@ from typing import Any
 
 from ..core import Doc, InputError, MissingExtraError, PipelineError, Run, Stage, Topic, Topics
 from ..core.checks import check_key, string_of
+from ..core.stage import Ranker
+from ..core.values import Documents
 from ..index import Index, State
 from ..lexical import BM25
 
@@ -34,8 +36,8 @@ class FontesTransformer(pt.Transformer):
             it is missing, as in those that PyTerrier's `+` and `^` add from their right side.
     """
 
-    def __init__(self, stage: Any, columns: Iterable[str] = (), documents: Any = None) -> None:
-        self.stage: Stage[Any, Run] = BM25(stage) if isinstance(stage, Index | State) else stage
+    def __init__(self, stage: Ranker | Index | State, columns: Iterable[str] = (), documents: Documents | None = None) -> None:
+        self.stage: Ranker = BM25(stage) if isinstance(stage, Index | State) else stage
         if not isinstance(self.stage, Stage) or self.stage.gives is not Run:
             raise PipelineError(f"a transformer is made from a stage that gives a Run, or an index, not from {stage!r}")
         self.columns, self.documents = tuple(columns), documents
@@ -115,7 +117,7 @@ def _topics(frame: pd.DataFrame) -> Topics:
     )
 
 
-def _run(frame: pd.DataFrame, topics: Topics, documents: Any) -> Run:
+def _run(frame: pd.DataFrame, topics: Topics, documents: Documents | None) -> Run:
     """Return the candidates of a frame, with score 0 without a column "score", and its texts or else `documents`."""
     scores = frame["score"] if "score" in frame else [0.0] * len(frame)
     run = Run.of(zip(frame["qid"], frame["docno"], scores, strict=True), topics)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core import InputError, MissingExtraError, PipelineError, Run, Topics
 from ..core.function import FunctionStage, stage as function_stage
+from ..core.run import Kind
 
 try:
     import pyterrier as pt  # isort: skip
@@ -14,7 +13,7 @@ except ImportError:
     raise MissingExtraError.of("python-terrier", "pyterrier", "conversion to PyTerrier") from None
 
 
-def pyterrier_stage(transformer: Any, takes: type[Any] = Topics) -> FunctionStage:
+def pyterrier_stage(transformer: object, takes: Kind = Topics) -> FunctionStage:
     """Return a transformer of PyTerrier as a stage that gives a run, ordered by the column "score"; "rank" is ignored.
 
     Terrier parses queries; `pt.rewrite.tokenise() >> retriever` accepts any text.
@@ -29,7 +28,7 @@ def pyterrier_stage(transformer: Any, takes: type[Any] = Topics) -> FunctionStag
     if not isinstance(transformer, pt.Transformer):
         raise PipelineError(f"pyterrier_stage takes a transformer of PyTerrier, not {type(transformer).__name__}")
 
-    def transformed(value: Any) -> Run:
+    def transformed(value: Topics | Run) -> Run:
         topics = value if isinstance(value, Topics) else value.topics
         frame = pd.DataFrame({"qid": list(topics), "query": [topic.text for topic in topics.values()]}, dtype=object)
         if isinstance(value, Run):

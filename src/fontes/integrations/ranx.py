@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core import InputError, MissingExtraError, Qrels, Run
 
 try:
@@ -12,7 +10,7 @@ except ImportError:
     raise MissingExtraError.of("ranx", "ranx", "conversion to ranx") from None
 
 
-def to_ranx(value: Run | Qrels, name: str | None = None) -> Any:
+def to_ranx(value: Run | Qrels, name: str | None = None) -> object:
     """Return a run or judgments as a `Run` or `Qrels` of ranx.
 
     Topics without results are left out, because ranx cannot represent them; ranx counts them with `make_comparable=True`.
@@ -35,7 +33,7 @@ def to_ranx(value: Run | Qrels, name: str | None = None) -> Any:
     return ranx.Qrels(rows, name=name)
 
 
-def from_ranx(value: Any) -> Run | Qrels:
+def from_ranx(value: object) -> Run | Qrels:
     """Return a run or judgments of ranx as a `Run` or `Qrels`; a run's name becomes "system" in its provenance.
 
     Topics come in the order of ranx, which sorts their ids; documents of a topic come in Fontes' ranking order.

@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ class IndexSearch:
     stage: Stage[Topics, Run]
 
     @classmethod
-    def of(cls, value: Any) -> IndexSearch:
+    def of(cls, value: object) -> IndexSearch:
         """Return the search of a stage, or of the BM25 of an index.
 
         Raises:
@@ -58,7 +57,7 @@ class IndexSearch:
         types = {name: kind for state in states for name, kind in state.schema.types.items()}
         return types if types or any(state.leaves for state in states) else None
 
-    def __call__(self, query: Any, k: int, where: str | None = None) -> list[tuple[Hit, Doc]]:
+    def __call__(self, query: object, k: int, where: str | None = None) -> list[tuple[Hit, Doc]]:
         """Return the best k documents for a text, each with its hit.
 
         Raises:
@@ -71,7 +70,7 @@ class IndexSearch:
         ranking = run["1"]
         return list(zip(ranking, run.documents_for("a retriever").docs(ranking.ids), strict=True))
 
-    async def later(self, query: Any, k: int, where: str | None = None) -> list[tuple[Hit, Doc]]:
+    async def later(self, query: object, k: int, where: str | None = None) -> list[tuple[Hit, Doc]]:
         """Search in a thread, which leaves the event loop free; arguments, result and errors are those of a call."""
         return await asyncio.to_thread(self, query, k, where)
 
@@ -79,7 +78,7 @@ class IndexSearch:
         return self
 
 
-def metadata_of(doc: Doc, **further: Any) -> dict[str, Any]:
+def metadata_of(doc: Doc, **further: object) -> dict[str, object]:
     """Return the document's metadata, its title under "title" if it has one, and `further` values, which replace its own."""
     metadata = dict(doc.metadata)
     if doc.title:
@@ -87,7 +86,7 @@ def metadata_of(doc: Doc, **further: Any) -> dict[str, Any]:
     return metadata | further
 
 
-def comparison(column: str, sign: str, value: Any, types: Mapping[str, str]) -> str | bool:
+def comparison(column: str, sign: str, value: object, types: Mapping[str, str]) -> str | bool:
     """Return a comparison as the text of a filter, or whether it is true of all documents or of none.
 
     A comparison with a missing value is false and its negation true, as in the frameworks. In other filters neither is true.
@@ -156,7 +155,7 @@ def where_text(whole: str | bool, types: Mapping[str, str]) -> str | None:
     return str(text)
 
 
-def _literal(value: Any, column: str, types: Mapping[str, str]) -> str:
+def _literal(value: object, column: str, types: Mapping[str, str]) -> str:
     """Return a value as a literal of a filter; raise ParameterError for one that no column of this type can have."""
     value, origin = value.item() if isinstance(value, np.generic) else value, f"filter of '{column}'"
     if isinstance(value, date):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from ..core import InputError, MissingExtraError, Qrels, Topics
@@ -14,7 +16,9 @@ except ImportError:
     raise MissingExtraError.of("sentence-transformers", "neural", "InformationRetrievalEvaluator") from None
 
 
-def evaluator(corpus: Any, topics: Any, qrels: Any, rel: int = 1, **options: Any) -> InformationRetrievalEvaluator:
+def evaluator(
+    corpus: str | Path | Iterable[object], topics: object, qrels: object, rel: int = 1, **options: Any
+) -> InformationRetrievalEvaluator:
     """Return the `InformationRetrievalEvaluator` of a collection, for training with sentence-transformers.
 
     Its figures differ from those of `fontes.evaluate` (sentence-transformers 6.2): equal scores are ordered by document id

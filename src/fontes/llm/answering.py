@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
@@ -46,7 +46,7 @@ class Citation(BaseModel):
     url: str = ""
 
     @model_serializer(mode="wrap")
-    def _without_empty(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_empty(self, serialize: SerializerFunctionWrapHandler) -> dict[str, object]:
         return {name: value for name, value in serialize(self).items() if name != "url" or value}
 
 
@@ -181,6 +181,9 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
         return with_fact(topic, note, metadata={ANSWER: {"text": answer.sourced, **answer.model_dump(mode="json")}})
 
 
+M = TypeVar("M", bound=BaseModel)
+
+
 class _RawCitation(BaseModel):
     document: int
     quote: str
@@ -188,11 +191,11 @@ class _RawCitation(BaseModel):
 
 class _RawSentence(BaseModel):
     text: str
-    citations: list[Any] = []
+    citations: list[object] = []
 
 
 class _RawAnswer(BaseModel):
-    sentences: list[Any]
+    sentences: list[object]
 
 
 def parse_cited_answer(text: str, docs: Sequence[Doc], source: str | None = None) -> tuple[CitedAnswer, bool]:
@@ -248,7 +251,7 @@ def _parse_answer(text: str) -> _RawAnswer | None:
     return None
 
 
-def _validated(kind: type[Any], value: Any) -> Any:
+def _validated(kind: type[M], value: object) -> M | None:
     try:
         return kind.model_validate(value)
     except PARSE_ERRORS:

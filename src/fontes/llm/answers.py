@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
@@ -52,7 +52,7 @@ class Request:
     choices: tuple[str, ...] = ()
 
 
-def _finite(parameters: dict[str, Any]) -> dict[str, Any]:
+def _finite(parameters: dict[str, object]) -> dict[str, object]:
     json.dumps(parameters, allow_nan=False)
     return parameters
 
@@ -81,7 +81,7 @@ class StoredAnswer(BaseModel):
 
     service: str
     model: str
-    parameters: Annotated[dict[str, Any], AfterValidator(_finite)]
+    parameters: Annotated[dict[str, object], AfterValidator(_finite)]
     sample: int
     messages: tuple[tuple[str, str], ...]
     text: Annotated[str, AfterValidator(encodable)]
@@ -112,7 +112,7 @@ class StoredAnswer(BaseModel):
         return rest.strip() if unopened else text
 
 
-def request_digest(service: str, model: str, parameters: Mapping[str, Any], sample: int, messages: Sequence[Message]) -> str:
+def request_digest(service: str, model: str, parameters: Mapping[str, object], sample: int, messages: Sequence[Message]) -> str:
     """Return the SHA-256 of a request to a model."""
     return hash_json([LAYOUT_VERSION, service, model, dict(parameters), sample, [list(message) for message in messages]])
 

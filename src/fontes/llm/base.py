@@ -68,7 +68,7 @@ class LlmPart(Part):
         return Request(tuple(messages), **{"max_tokens": self.max_tokens, **settings})
 
 
-def fact_of(model: Model, answers: Sequence[StoredAnswer], **counts: int) -> dict[str, Any]:
+def fact_of(model: Model, answers: Sequence[StoredAnswer], **counts: int) -> dict[str, object]:
     """Return the fact to record about answers: the model, counts, and the answers' SHA-256."""
     return {
         "models": [model.fingerprint],
@@ -80,7 +80,7 @@ def fact_of(model: Model, answers: Sequence[StoredAnswer], **counts: int) -> dic
     }
 
 
-def with_fact(topic: Topic, fact: dict[str, Any], **changes: Any) -> Topic:
+def with_fact(topic: Topic, fact: dict[str, object], **changes: Any) -> Topic:
     """Return a topic with changes, and with a fact about answers added to its metadata."""
     previous = topic.metadata.get(NAME)
     facts = [*(previous if isinstance(previous, list) else []), fact]
@@ -88,7 +88,7 @@ def with_fact(topic: Topic, fact: dict[str, Any], **changes: Any) -> Topic:
     return dataclasses.replace(topic, metadata=metadata, **changes)
 
 
-def provenance_of(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def provenance_of(facts: Sequence[dict[str, object]]) -> dict[str, object]:
     """Return facts about answers as an entry of a run's provenance; empty without facts."""
     return {NAME: summary} if (summary := join_facts(facts)) else {}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,11 @@ from ..neural.models.hub import NO_CODE, library, model_errors, quiet, tokenizer
 from .answers import Request
 from .prompts import Message
 from .service import LlmReply
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+    from torch.nn import Module
 
 KIND = "decoder"
 MIN_LOGPROB = -1e4  # for a word that a model excludes
@@ -106,14 +111,16 @@ class CausalModel:
             for row, prompt_tokens in zip(values, inputs, strict=True)
         ]
 
-    def _last_logits(self, network: Any, inputs: list[list[int]]) -> Any:
+    def _last_logits(self, network: Module, inputs: list[list[int]]) -> Tensor:
         """Return the logits of the token after each input."""
         ids, mask = self._padded(inputs, next(network.parameters()).device)
         positions = (mask.cumsum(1) - 1).clamp(min=0)
         options = {"logits_to_keep": 1} if "logits_to_keep" in signature(network.forward).parameters else {}
-        return network(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False, **options).logits[:, -1]
+        outputs = network(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False, **options)
+        logits: Tensor = outputs.logits[:, -1]
+        return logits
 
-    def _padded(self, inputs: list[list[int]], device: Any = None) -> tuple[Any, Any]:
+    def _padded(self, inputs: list[list[int]], device: torch.device | None = None) -> tuple[Tensor, Tensor]:
         """Return token ids and mask, padded on the left, because a decoder continues on the right."""
         reversed_ids, mask = padded([ids[::-1] for ids in inputs], self.padding, device or self.prepared.device)
         return reversed_ids.flip(1), mask.flip(1)
@@ -207,11 +214,12 @@ class _Sampling:
         return (self._temperature * self._noise.gumbel(size=size)).astype(np.float32)
 
 
-def _sampler(sampling: Sequence[_Sampling]) -> Callable[[Any, Any], Any]:
+def _sampler(sampling: Sequence[_Sampling]) -> Callable[[Tensor, Tensor], Tensor]:
     torch = library("torch", f"a {KIND}")
 
-    def add(ids: Any, logits: Any) -> Any:
+    def add(ids: Tensor, logits: Tensor) -> Tensor:
         noise = np.stack([sample(logits.shape[1]) for sample in sampling])
-        return logits.float() + torch.from_numpy(noise).to(logits.device)
+        noisy: Tensor = logits.float() + torch.from_numpy(noise).to(logits.device)
+        return noisy
 
     return add

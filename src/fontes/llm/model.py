@@ -68,7 +68,7 @@ class Model(Part, name="llm"):
 
     name_or_path: str
     service: str = "openai"
-    parameters: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    parameters: Mapping[str, object] = field(default_factory=dict, kw_only=True)
     seed: int = field(default=0, kw_only=True, metadata={"least": 0})
     max_concurrency: int = field(default=8, repr=False, kw_only=True, metadata={"least": 1})
     timeout: float = field(default=120.0, repr=False, kw_only=True)
@@ -147,15 +147,15 @@ class Model(Part, name="llm"):
         service, model = self._identity
         return request_digest(service, model, self.parameters_of(request), request.sample, request.messages)
 
-    def parameters_of(self, request: Request) -> dict[str, Any]:
+    def parameters_of(self, request: Request) -> dict[str, object]:
         """Return the parameters of a request, which for a service are those of the protocol."""
         if self.is_local:
-            common: dict[str, Any] = {"precision": self.precision}
+            common: dict[str, object] = {"precision": self.precision}
             if request.choices:
                 return {**common, "choices": list(request.choices)}
             sampling = {"temperature": request.temperature, "seed": self.seed} if request.temperature > 0 else {}
             return {**common, "max_tokens": request.max_tokens, **sampling}
-        defaults: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
+        defaults: dict[str, object] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         if request.choices:
             defaults = {"max_tokens": 1, "temperature": 0.0, "logprobs": True, "top_logprobs": TOP_LOGPROBS}
         return {name: value for name, value in {**defaults, **self.parameters}.items() if value is not None}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
@@ -212,7 +212,7 @@ def _read_pairs(file: Path, stamp: tuple[int, int] | None) -> tuple[tuple[str, s
     return tuple(pairs)
 
 
-def _example_text(row: dict[str, Any], name: str, file: str, number: int) -> str:
+def _example_text(row: dict[str, object], name: str, file: str, number: int) -> str:
     text = row.get(name)
     if not isinstance(text, str) or not text.strip():
         raise InputError.at(file, number, f"an example has a text under '{name}', not {text!r}")

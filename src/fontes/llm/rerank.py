@@ -11,7 +11,7 @@ import unicodedata
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -254,7 +254,7 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
         with_notes = (with_fact(t, note) if note["sums"] else t for t, note in zip(run.topics.values(), notes, strict=True))
         return rescored.with_(topics=Topics(with_notes))
 
-    def rescored(self, run: Run) -> tuple[Float32s, dict[str, Any]]:
+    def rescored(self, run: Run) -> tuple[Float32s, dict[str, object]]:
         scores, facts, notes = self._score_run(run)
         return scores, {**facts, **provenance_of(notes)}
 
@@ -275,7 +275,7 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
             request, answer, self._score(answer, request.choices)[0], f"{self!r}: log-probability of {self._prompt.choices[0]}"
         )
 
-    def _score_run(self, run: Run) -> tuple[Float32s, dict[str, Any], list[dict[str, Any]]]:
+    def _score_run(self, run: Run) -> tuple[Float32s, dict[str, object], list[dict[str, object]]]:
         """Return the scores of all rows, facts for the provenance, and a fact about the answers of each topic."""
         self.check()
         documents, topics, prompt = run.documents_for(type(self).__name__), list(run.topics.values()), self._prompt

@@ -14,13 +14,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from ..core.errors import FontesError, InputError, MissingExtraError, ParameterError
 from .answers import Request
+
+if TYPE_CHECKING:
+    from openai import APIStatusError
 
 logger = logging.getLogger("fontes.llm")
 
@@ -210,7 +213,7 @@ def _root_cause(error: BaseException) -> str:
     return str(getattr(error, "strerror", None) or error or type(error).__name__)[:200]
 
 
-def _error_message(error: Any) -> str:
+def _error_message(error: APIStatusError) -> str:
     """Return the message of an error of the service, shortened."""
     body = error.body.get("error", error.body) if isinstance(error.body, dict) else None
     message = body.get("message") if isinstance(body, dict) else None
