@@ -56,7 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(OPTION, "the file of the fixture fontes_gate", default="gate.toml")
 
 
-def pytest_report_teststatus(report: Any) -> tuple[str, str, str] | None:
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
     """Report a gate that did not run as an error, not as a failure."""
     is_error = report.when == "call" and report.failed and DID_NOT_RUN in map(tuple, report.user_properties)
     return ("error", "E", "ERROR") if is_error else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from ..core import InputError, Topics
 from ..core.checks import check_whole
@@ -36,7 +37,7 @@ def audit(
     qrels: AnyQrels,
     *,
     topics: AnyTopics | None = None,
-    corpus: object = None,
+    corpus: str | Path | Iterable[object] | None = None,
     train: object = None,
     machine: AnyQrels | None = None,
     measures: str | Measure | Iterable[str | Measure] = DEFAULT,

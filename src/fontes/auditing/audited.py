@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ class AuditedCollection:
         copies: Near copies of each document that is relevant to a topic, with their similarity.
     """
 
-    def __init__(self, corpus: Any, qrels: Qrels, topics: Topics, near: float | None) -> None:
+    def __init__(self, corpus: str | Path | Iterable[object], qrels: Qrels, topics: Topics, near: float | None) -> None:
         docs = list(read_corpus(corpus)) if corpus == STANDARD or isinstance(corpus, Iterator) else corpus
         self.missing = {doc_id for grades in qrels.values() for doc_id in grades}
         relevant = {doc_id for grades in qrels.values() for doc_id, grade in grades.items() if grade > 0}

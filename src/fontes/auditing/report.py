@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ..measures.measure import Measure
 from ..plots.tables import EMPTY_CELL, ResultTable, TableReport, json_values
@@ -55,7 +55,7 @@ class AuditReport(TableReport, Mapping[str, Finding]):
     topics: int
     score: Means
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Return a row for each version of the score and measure, with the number of topics concerned."""
         return [
             {"line": line, "version": version, "topics": topics, "measure": measure, "value": value}
@@ -65,7 +65,7 @@ class AuditReport(TableReport, Mapping[str, Finding]):
 
     _rows = rows
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values for JSON, with None for NaN."""
         lines = {
             name: {
@@ -76,9 +76,11 @@ class AuditReport(TableReport, Mapping[str, Finding]):
             }
             for name, finding in self.findings.items()
         }
-        return json_values(  # type: ignore[no-any-return]
-            {"topics": self.topics, "score": _plain(self.score), "lines": lines, "rows": self._plain_rows()}
+        score = _plain(self.score)
+        values: dict[str, object] = json_values(
+            {"topics": self.topics, "score": score, "lines": lines, "rows": self._plain_rows()}
         )
+        return values
 
     def __getitem__(self, line: str) -> Finding:
         return self.findings[line]

@@ -230,7 +230,7 @@ def ideal_run(qrels: Qrels) -> Run:
     )
 
 
-def state_of(documents: Any) -> State | None:
+def state_of(documents: object) -> State | None:
     """Return the state of an index, or None for other sources of documents."""
     state = getattr(documents, "state", None)
     return state if isinstance(state, State) else None

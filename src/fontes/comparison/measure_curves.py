@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ..plots.plot import Plot, draw_plot, line_style, plain_ticks
 from . import statistics
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DEFAULT = ("P", "R", "SetF", "RR")
@@ -89,7 +90,7 @@ def plot_measures(
     return draw_plot(draw, height=PANEL_HEIGHT * rows + (0.4 if len(ranks) > 1 else 0))
 
 
-def _draw_panel(panel: Any, measure: Measure, ks: list[int], values: Mapping[str, Floats], seed: int | None) -> None:
+def _draw_panel(panel: Axes, measure: Measure, ks: list[int], values: Mapping[str, Floats], seed: int | None) -> None:
     """Draw the means of a measure, a line per run, with intervals unless the seed is None."""
     for number, (name, run_values) in enumerate(values.items()):
         style = line_style(number)

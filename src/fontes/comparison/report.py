@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..core import Documents, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.arrays import Float64s
 from ..core.checks import check_whole
+from ..core.values import Documents
 from ..measures.evaluation import (
     MAX_LOOKUPS,
     BothLabels,
@@ -264,7 +264,7 @@ class Report(Tested[Comparison], TableReport):
             "candidates_recall": system.candidates.recall if system.candidates else None,
         }
         comparisons = [c for c in self.comparisons if c.measure == measure and c.system == name]
-        empty: dict[str, Any] = dict.fromkeys(f for f in Comparison.__dataclass_fields__ if f not in ("measure", "system"))
+        empty: dict[str, object] = dict.fromkeys(f for f in Comparison.__dataclass_fields__ if f not in ("measure", "system"))
         tests = [json_values({key: vars(c)[key] for key in empty}) for c in comparisons] or [empty]
         return [{**figures, **test} for test in tests]
 
@@ -394,7 +394,7 @@ def failures(
     *,
     beside: object = None,
     topics: Topics | None = None,
-    index: Any = None,
+    index: Documents | None = None,
     names: tuple[str, str] = ("run", "other"),
     n: int = 10,
 ) -> Failures:

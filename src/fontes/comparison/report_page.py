@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import Doc, Documents, InputError
+from ..core.arrays import Numbers
 from ..core.checks import check_whole
 from ..formats.json_text import json_text
 from ..measures.formulas import RR, Complete, IPrec, P, R, SetF, Success, nDCG
@@ -202,7 +203,7 @@ class PageData:
         left_out: Sentences that say what the page omits.
     """
 
-    values: dict[str, Any]
+    values: dict[str, object]
     left_out: list[str]
 
     @classmethod
@@ -306,7 +307,12 @@ def _rankings(
     return rankings
 
 
-def _add_picked(rankings: list[dict[str, Any]], topics: list[str], docs: list[str], pickers: list[Any]) -> int:
+def _add_picked(
+    rankings: list[dict[str, Any]],
+    topics: list[str],
+    docs: list[str],
+    pickers: list[Any],
+) -> int:
     """Add picked sentences to the rankings; return the number of topics that fit."""
     if not any(pickers):
         return len(rankings)
@@ -336,7 +342,7 @@ def _top_ids(report: Report, name: str, depth: int) -> dict[str, list[str]]:
     return {topic_id: ids[a:b] for topic_id, a, b in zip(top, bounds, bounds[1:], strict=False)}
 
 
-def _texts(report: Report, ids: list[str], length: int) -> list[Any]:
+def _texts(report: Report, ids: list[str], length: int) -> list[object]:
     """Return [title, text] of each document, cut to `length` characters, or 0 for unknown ones; empty if all are unknown."""
     docs: dict[str, Doc] = {}
     sources: list[Documents] = []
@@ -377,7 +383,7 @@ def _cut(text: str, length: int) -> str:
     return (start[:word] if word > 0 else start).rstrip() + "…"
 
 
-def _rounded(values: Any) -> list[Any]:
+def _rounded(values: Numbers) -> list[object]:
     """Round to 6 decimals, and write whole numbers without a point to save space."""
     if values.ndim > 1:
         return [_rounded(row) for row in values]

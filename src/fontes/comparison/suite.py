@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from html import escape
-from typing import Any
 
 import numpy as np
 
@@ -292,7 +291,7 @@ def _row(
     high: float = math.nan,
     rank: float = math.nan,
     source: str = "",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     figures = {"mean": mean, "low": low, "high": high, "rank": rank}
     return {"measure": measure, "system": system, "collection": collection, **figures, "source": source}
 

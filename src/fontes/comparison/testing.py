@@ -312,7 +312,9 @@ class PairedValues:
         first, second = np.array(pairs).T
         return (starts + first).ravel(), (starts + second).ravel()
 
-    def _intervals_of_differences(self, differences: Any, first: Any, second: Any, alpha: float) -> tuple[Any, Any]:
+    def _intervals_of_differences(
+        self, differences: Floats, first: Int64s, second: Int64s, alpha: float
+    ) -> tuple[Floats, Floats]:
         """Return the ends of the intervals, computed in blocks of columns to bound memory."""
         intervals = []
         for start in range(0, len(first), PAIR_BLOCK_SIZE):

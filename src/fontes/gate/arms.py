@@ -7,7 +7,7 @@ import inspect
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from numbers import Integral
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from ..core import FontesError, InputError, Run, Topic, Topics, expression
+from ..core import FontesError, InputError, Run, Stage, Topic, Topics, expression
 from ..core.part import stages
 from ..experiments.experiment import TomlTable, beside
 from ..formats import read_run, write_topics
@@ -103,7 +103,7 @@ class Arm(TomlTable):
         return beside(self._folder / "gate.toml", name)
 
 
-def run_of(topics: Topics, answers: Mapping[str, Reply], facts: Mapping[str, Any]) -> Run:
+def run_of(topics: Topics, answers: Mapping[str, Reply], facts: Mapping[str, object]) -> Run:
     """Return the run of answers; without scores, documents keep their order."""
     scores = {
         topic: dict(zip(answer.ids, answer.scores or range(len(answer.ids), 0, -1), strict=True))
@@ -155,8 +155,8 @@ class PipelineArm(Arm):
     def _index(self) -> Index:
         return Index.open(self.path(self.index))
 
-    def _stage(self, index: Index) -> Any:
-        stage: Any = expression.pipeline(self.pipeline, index)
+    def _stage(self, index: Index) -> Stage[Topics, Run]:
+        stage: Stage[Topics, Run] = expression.pipeline(self.pipeline, index)
         stage.require(Topics, Run, "the key 'pipeline'")
         return stage
 
@@ -284,7 +284,7 @@ def words_of(command: str) -> list[str]:
     return words
 
 
-async def _awaited(value: Any) -> Any:
+async def _awaited(value: Awaitable[object]) -> object:
     return await value
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ..measures.evaluation import Evaluation
 from ..measures.measure import Measure, probability
 from ..measures.names import parse
 
+Margins: TypeAlias = Mapping[str, float] | Mapping[Measure, float] | Mapping[str | Measure, float]
 FEW_CHANGED = 20  # units; the worst of so few says nothing of those not seen
 
 
@@ -85,7 +87,7 @@ class Decision:
 def decide(
     baseline: Evaluation,
     candidate: Evaluation,
-    margins: Mapping[str | Measure, float],
+    margins: Margins,
     *,
     clusters: Mapping[str, Hashable] | None = None,
     alpha: float = 0.05,
@@ -210,7 +212,7 @@ def unit_values(differences: Floats, clusters: Int64s) -> tuple[Floats, Int64s]:
     return np.asarray(mean + sums * (shape[0] / len(differences))), (changes > 0).sum(axis=0)
 
 
-def check_margins(margins: Mapping[str | Measure, float]) -> dict[Measure, float]:
+def check_margins(margins: Margins) -> dict[Measure, float]:
     """Return the margins by measure; raise ParameterError if there is none, one is not in 0 to 1, or a measure is a count."""
     if not margins:
         raise ParameterError("a gate needs a measure with its margin, as in {'nDCG@10': 0.01}")

@@ -45,10 +45,10 @@ class JsonArm(Arm):
     score: str | None = Text
     generation: str | None = Text
     tokens: str | None = Text
-    expect: dict[str, Any] = Field(default={})
+    expect: dict[str, object] = Field(default={})
     timeout: float = Field(default=30, gt=0)
 
-    def reply(self, value: Any, k: int) -> Reply:
+    def reply(self, value: object, k: int) -> Reply:
         """Return the answer in a JSON value. Documents keep their order; of one that occurs twice the first counts.
 
         Raises:
@@ -86,7 +86,7 @@ class HttpArm(JsonArm):
     kind = "url"
     url: str = Field(pattern=ADDRESS)
     method: str | None = Text
-    body: str | dict[str, Any] | None = None
+    body: str | dict[str, object] | None = None
 
     @contextmanager
     def asking(self, k: int) -> Iterator[Callable[[Topic], Reply]]:
@@ -121,7 +121,7 @@ class McpArm(JsonArm):
     kind = "mcp"
     mcp: str = Field(min_length=1)
     tool: str = Field(default="search", min_length=1)
-    arguments: dict[str, Any] = Field(default={"query": "{query}", "k": "{k}"})
+    arguments: dict[str, object] = Field(default={"query": "{query}", "k": "{k}"})
 
     @contextmanager
     def asking(self, k: int) -> Iterator[Callable[[Topic], Reply]]:
@@ -170,11 +170,11 @@ class McpArm(JsonArm):
 class _NoRedirects(HTTPRedirectHandler):
     """Refuses redirects, which would carry the headers to another address."""
 
-    def redirect_request(self, *_: Any, **__: Any) -> None:
+    def redirect_request(self, *_: object, **__: object) -> None:
         return None
 
 
-def filled(template: Any, topic: Topic, k: int, quoted: Callable[[str], str] = str) -> Any:
+def filled(template: object, topic: Topic, k: int, quoted: Callable[[str], str] = str) -> Any:
     """Return a template with {query}, {topic} (its id) and {k} filled in; "{k}" alone becomes a number."""
     if isinstance(template, dict):
         return {name: filled(value, topic, k) for name, value in template.items()}
@@ -199,7 +199,7 @@ def value_at(value: Any, path: str) -> Any:
     return value
 
 
-def parsed(content: str | bytes) -> Any:
+def parsed(content: str | bytes) -> object:
     """Return JSON as a value; InputError if it is not JSON."""
     try:
         return json.loads(content)
@@ -208,13 +208,13 @@ def parsed(content: str | bytes) -> Any:
         raise InputError(f"the answer is not JSON: {' '.join(text[:80].split()) or 'nothing'}") from None
 
 
-def _text(value: Any, path: str) -> str:
+def _text(value: object, path: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         raise InputError(f"'{path}' of the answer is no id: {_shown(value)}")
     return str(value)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)[:80]
 
 

@@ -101,8 +101,7 @@ class GateFile:
             raise wrong_value(path, raw, error, model) from None
         arms: dict[str, Arm] = {name: getattr(table, name).at(path.parent) for name in kinds}
         try:
-            typed: Any = table.margins
-            margins = check_margins(typed)
+            margins = check_margins(table.margins)
         except FontesError as error:
             raise problem_in(path, "margins", str(error)) from None
         for measure in margins:

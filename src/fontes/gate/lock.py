@@ -7,7 +7,6 @@ import json
 from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from ..core import InputError, Qrels, Run, Topics
 from ..experiments.provenance import hash_of_qrels, hash_of_topics
@@ -52,7 +51,7 @@ class Lock:
     digests: Mapping[str, str]
     margins: Mapping[str, float]
     means: Mapping[str, float]
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
     changes: tuple[Change, ...]
 
     @classmethod
@@ -108,7 +107,7 @@ def digests_of(run: Path, topics: Topics, qrels: Qrels) -> dict[str, str]:
     return {"run": digest_of(run), "topics": hash_of_topics(topics), "qrels": hash_of_qrels(qrels)}
 
 
-def facts_of(run: Run) -> dict[str, Any]:
+def facts_of(run: Run) -> dict[str, object]:
     """Return the facts of a run's provenance that a lock keeps."""
     return {name: run.provenance[name] for name in FACTS if name in run.provenance}
 

@@ -14,7 +14,7 @@ from ..core.arrays import Floats
 from ..measures.evaluation import Evaluation
 from ..measures.measure import Measure, probability
 from ..measures.prediction_powered import MIN_TOPICS, PredictionPowered
-from .decision import FEW_CHANGED, check_margins, cluster_numbers, paired_differences, unit_values
+from .decision import FEW_CHANGED, Margins, check_margins, cluster_numbers, paired_differences, unit_values
 
 CORRELATION = 0.8  # of the values of a baseline and a candidate, where there is no candidate
 CORRELATIONS = (0.6, 0.95)  # its range: `bench/gate.py` prints those of real changes
@@ -150,7 +150,7 @@ class Plan:
 def plan_differences(
     baseline: Evaluation,
     candidate: Evaluation,
-    margins: Mapping[str | Measure, float],
+    margins: Margins,
     *,
     clusters: Mapping[str, Hashable] | None = None,
     alpha: float = 0.05,
@@ -193,7 +193,7 @@ def plan_differences(
 
 def plan_baseline(
     baseline: Evaluation,
-    margins: Mapping[str | Measure, float],
+    margins: Margins,
     *,
     correlation: float = CORRELATION,
     clusters: Mapping[str, Hashable] | None = None,

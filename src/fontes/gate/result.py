@@ -23,7 +23,7 @@ from ..storage.files import write
 from .decision import Answer, Decision, MeasureDecision
 from .file import GateFile
 from .lock import Lock, digest_of, digests_of, facts_of, texts_of
-from .planning import Plan
+from .planning import Drift, Plan
 
 EXIT_CODES = {answer: code for code, answer in enumerate(Answer)}
 FORMS = {".md": "to_markdown", ".xml": "to_junit", ".json": "to_json", ".html": "to_html"}
@@ -181,11 +181,11 @@ class GateResult(TableReport):
             problem = f"{folder}: the result cannot be written ({reason}), so 'fontes gate accept' does not have it"
             warnings.warn(problem, InputWarning, stacklevel=2)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return everything except texts and judgments as JSON values."""
         facts = {name: facts_of(run) for name, run in self.runs.items()}
         path = self.gate.results / "candidate.run"
-        return json_values(  # type: ignore[no-any-return]
+        values: dict[str, object] = json_values(
             {
                 "outcome": self.outcome,
                 "date": date.today().isoformat(),
@@ -206,6 +206,7 @@ class GateResult(TableReport):
                 "differences": self.differences(),
             }
         )
+        return values
 
     def _baseline_digest(self) -> str | None:
         path = self.gate.baseline_run
@@ -256,7 +257,7 @@ class GateResult(TableReport):
         for limit in self.limits:
             yield limit.name, limit.answer, f"{limit.name}: {_ratio(limit)} of the baseline's, the limit is {limit.limit:g}"
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, object]]:
         return [] if self.decision is None else [vars(row) for row in self.decision.measures]
 
     def _tables(self) -> list[ResultTable]:
@@ -318,7 +319,7 @@ class GateResult(TableReport):
             total_text = f"{_signed(total.difference)} ({_range(total.low, total.high)})"
             yield f"{measure} since the first baseline, {accepted}: {total_text}{more}"
 
-    def _drifts(self) -> Mapping[str, Any]:
+    def _drifts(self) -> Mapping[str, Drift]:
         if self.lock is None or not self.lock.accepted or self.decision is None:
             return {}
         return self.lock.drifts(self.differences(), self.gate.settings.alpha, self.gate.clusters)
@@ -379,5 +380,5 @@ def _ratio(limit: Limit) -> str:
     return f"{limit.ratio:.2f}" + ("" if math.isnan(limit.low) else f" ({limit.low:.2f} to {limit.high:.2f})")
 
 
-def _plain(row: Any) -> dict[str, Any]:
+def _plain(row: Any) -> dict[str, object]:
     return {**asdict(row), "measure": str(row.measure)}

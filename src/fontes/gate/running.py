@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def run_gate(gate: GateFile, candidate: Arm | None = None, progress: ProgressCal
     try:
         report = _compare(gate, runs)
         baseline, tested = (report.systems[name].evaluation for name in arms)
-        margins: Any = gate.margins
+        margins = gate.margins
         allow_equal = gate.settings.allow_equal
         decision = decide(baseline, tested, margins, clusters=gate.clusters, alpha=gate.settings.alpha, allow_equal=allow_equal)
         plan = plan_differences(baseline, tested, margins, **_settings(gate))
@@ -91,7 +91,7 @@ def plan_gate(gate: GateFile, progress: ProgressCallback | None = None) -> Plan:
         problem = "labels of a machine correct the differences of two arms: write a [candidate] that differs from the baseline"
         raise problem_in(gate.path, "", f"{problem}, or plan without them")
     report = _compare(gate, {"baseline": runs["baseline"]} if alone else runs, gate.machine)
-    evaluations, margins = [system.evaluation for system in report.systems.values()], cast(Any, gate.margins)
+    evaluations, margins = [system.evaluation for system in report.systems.values()], gate.margins
     if alone:
         return plan_baseline(evaluations[0], margins, **_settings(gate))
     return plan_differences(evaluations[0], evaluations[1], margins, **_settings(gate))

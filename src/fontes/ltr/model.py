@@ -25,6 +25,7 @@ TREES = "trees.txt"
 MODELS_IN_MEMORY = 8
 
 Bounds: TypeAlias = Int64s
+Array: TypeAlias = Any  # of numpy or of torch
 
 _MODELS: Cached[tuple[Path, str], RankModel] = Cached(MODELS_IN_MEMORY)
 
@@ -136,7 +137,7 @@ def _read(artifact: Artifact) -> RankModel:
     artifact.check()
     facts = {key: value for key, value in artifact.meta.items() if key not in ("format", "version", "files", "digest")}
     names = artifact.fact("features", list)
-    kinds: dict[Any, type[RankModel]] = {kind.learner: kind for kind in (LinearModel, TreeModel, SetModel)}
+    kinds: dict[object, type[RankModel]] = {kind.learner: kind for kind in (LinearModel, TreeModel, SetModel)}
     if facts.get("learner") not in kinds or not names or not all(isinstance(name, str) for name in names):
         raise artifact.damaged(f"{artifact.folder} has no learner or no features as it should have")
     model = kinds[facts.pop("learner")]._open(artifact, facts)
@@ -163,7 +164,9 @@ class LinearModel(RankModel):
 
     learner = "linear"
 
-    def __init__(self, facts: Mapping[str, Any], weights: Float64s, constant: float, means: Float64s, digest: str = "") -> None:
+    def __init__(
+        self, facts: Mapping[str, object], weights: Float64s, constant: float, means: Float64s, digest: str = ""
+    ) -> None:
         super().__init__(facts, digest)
         self.weights, self.constant, self.means = weights, constant, means
 
@@ -219,7 +222,7 @@ class TreeModel(RankModel):
     learner = "lightgbm"
     constant_label = "mean score in training"
 
-    def __init__(self, facts: Mapping[str, Any], text: str, digest: str = "", source: str | Path = TREES) -> None:
+    def __init__(self, facts: Mapping[str, object], text: str, digest: str = "", source: str | Path = TREES) -> None:
         super().__init__(facts, digest)
         self.text = text
         try:
@@ -273,7 +276,12 @@ class SetModel(RankModel):
     constant_label = "score with the mean of each feature"
 
     def __init__(
-        self, facts: Mapping[str, Any], means: Float64s, deviations: Float64s, weights: Mapping[str, Float64s], digest: str = ""
+        self,
+        facts: Mapping[str, object],
+        means: Float64s,
+        deviations: Float64s,
+        weights: Mapping[str, Float64s],
+        digest: str = "",
     ) -> None:
         super().__init__(facts, digest)
         self.means, self.deviations, self.weights = means, deviations, dict(weights)
@@ -353,7 +361,7 @@ def set_shapes(features: int, width: int, blocks: int) -> dict[str, tuple[int, .
     }
 
 
-def set_scores(library: Any, weights: Mapping[str, Any], inputs: Any, absent: Any = 0.0) -> Any:
+def set_scores(library: Any, weights: Mapping[str, Array], inputs: Array, absent: Array = 0.0) -> Array:
     """Return the scores of candidates by SetRank (Pang et al. 2020, section 3), (topics, candidates).
 
     A block is multi-head attention of the candidates over all candidates, and a feed-forward layer with ReLU for each; after
@@ -366,13 +374,13 @@ def set_scores(library: Any, weights: Mapping[str, Any], inputs: Any, absent: An
         absent: Added to the logits of attention: 0, or (topics, 1, 1, candidates) with large negative values for padding.
     """
 
-    def linear(values: Any, matrix: Any) -> Any:
+    def linear(values: Array, matrix: Array) -> Array:
         return values @ matrix[:-1] + matrix[-1]
 
-    def heads(values: Any) -> Any:
+    def heads(values: Array) -> Array:
         return values.reshape(*values.shape[:2], -1, HEAD_WIDTH).swapaxes(1, 2)
 
-    def normalized(values: Any, norm: Any) -> Any:
+    def normalized(values: Array, norm: Array) -> Array:
         centered = values - values.mean(axis=-1, keepdims=True)
         return centered / library.sqrt((centered**2).mean(axis=-1, keepdims=True) + 1e-5) * norm[0] + norm[1]
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class LearningToRank(Reordering, name="ltr"):
 
     index: Index = field(repr=False)
     model: str | Path
-    features: Any = None
+    features: object = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -148,7 +148,7 @@ class LearningToRank(Reordering, name="ltr"):
         return model, features
 
 
-def analyzer_facts(index: Index) -> dict[str, Any]:
+def analyzer_facts(index: Index) -> dict[str, object]:
     """Return the facts of an index that its features depend on, as JSON values: analyzer and fields."""
     return {"analyzer": {**index.manifest["analyzer"], "libraries": None}, "fields": list(index.fields)}
 

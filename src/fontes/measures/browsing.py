@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from ..core import InputError, ParameterError
-from ..core.arrays import Floats
+from ..core.arrays import Floats, Ints
 from .measure import Measure, check_grade, number, probability
 from .ranks import Ranks
 
@@ -89,7 +89,7 @@ class Browsing(Measure):
         return float((weights * gain).sum() / weights.sum())
 
     @abstractmethod
-    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Ints) -> Floats:
         """Probability that the reader continues from each rank; 0 at the cutoff.
 
         Args:
@@ -121,7 +121,7 @@ class ScaledDCG(Browsing, name="SDCG"):
 
     cut = "required"
 
-    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Ints) -> Floats:
         return np.asarray(np.log2(rank + 1) / np.log2(rank + 2))
 
 
@@ -131,7 +131,7 @@ class BejeweledPlayer(TargetGain, name="BPM"):
 
     cut = "required"
 
-    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Ints) -> Floats:
         return (np.cumsum(gain) < self.T).astype(np.float64)
 
 
@@ -141,7 +141,7 @@ class INSQMeasure(TargetGain, name="INSQ"):
 
     cut = "none"
 
-    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Ints) -> Floats:
         return np.asarray(((rank + 2 * self.T - 1) / (rank + 2 * self.T)) ** 2)
 
 
@@ -151,7 +151,7 @@ class INSTMeasure(TargetGain, name="INST"):
 
     cut = "none"
 
-    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Ints) -> Floats:
         remaining = 2 * self.T - np.cumsum(gain)
         return np.asarray(((rank + remaining - 1) / (rank + remaining)) ** 2)
 
@@ -162,7 +162,7 @@ class NearlyERR8(Browsing, name="NERR8"):
 
     cut = "required"
 
-    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Ints) -> Floats:
         return 1 - gain
 
 
@@ -172,7 +172,7 @@ class NearlyERR9(Browsing, name="NERR9"):
 
     cut = "required"
 
-    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Ints) -> Floats:
         return np.asarray(rank / (rank + 1) * (1 - gain))
 
 
@@ -191,7 +191,7 @@ class NearlyERR10(Browsing, name="NERR10"):
         super().__post_init__()
         object.__setattr__(self, "p", probability("p of NERR10", self.p))
 
-    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Ints) -> Floats:
         return self.p * (1 - gain)
 
 
@@ -201,7 +201,7 @@ class NearlyERR11(TargetGain, name="NERR11"):
 
     cut = "none"
 
-    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Ints) -> Floats:
         return np.asarray(((rank + 2 * self.T - 1) / (rank + 2 * self.T)) ** 2 * (1 - gain))
 
 

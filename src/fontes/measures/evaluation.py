@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from itertools import islice
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -32,10 +32,10 @@ class Frame(Protocol):
     """Type of a DataFrame: columns by name."""
 
     @property
-    def columns(self) -> Any:
+    def columns(self) -> object:
         """The names of the columns."""
 
-    def __getitem__(self, name: Any, /) -> Any: ...
+    def __getitem__(self, name: object, /) -> object: ...
 
 
 Path: TypeAlias = str | os.PathLike[str]
@@ -347,13 +347,13 @@ class Evaluation(Tabular, Mapping[Measure, float]):
         low, high = self.estimate([measure]).interval(alpha)
         return float(low[0]), float(high[0])
 
-    def to_dict(self, per_topic: bool = False) -> dict[str, Any]:
+    def to_dict(self, per_topic: bool = False) -> dict[str, object]:
         """Return plain values for JSON: topics, missing, unjudged, irrelevant and measures; with machine labels, intervals.
 
         Args:
             per_topic: Whether to add values per topic, as measure to topic to value.
         """
-        plain: dict[str, Any] = {
+        plain: dict[str, object] = {
             "topics": self.topics,
             "missing": self.missing,
             "unjudged": self.unjudged,
@@ -368,7 +368,7 @@ class Evaluation(Tabular, Mapping[Measure, float]):
             plain["per_topic"] = {str(measure): self.per_topic(measure) for measure in self}
         return plain
 
-    def to_columns(self) -> dict[str, Any]:
+    def to_columns(self) -> dict[str, object]:
         """Return the columns: query_id, and one per measure."""
         return {"query_id": list(self.topic_ids)} | {str(measure): values for measure, values in self._values.items()}
 

@@ -9,7 +9,7 @@ has; there a negative grade counts as not judged.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -325,7 +325,7 @@ class InterpolatedPrecision(Condensable, Binary, name="IPrec", aliases=("iprec_a
     cut = "required"
     example: ClassVar[float] = 0.1
 
-    def _checked(self, cutoff: Any) -> float:
+    def _checked(self, cutoff: object) -> float:
         """Return the recall as a float; ParameterError unless between 0 and 1."""
         recall = number("the recall of IPrec", cutoff)
         if not 0 <= recall <= 1:

@@ -57,7 +57,7 @@ class Measure(ABC):
 
     cutoff: float | None = field(default=None, kw_only=True)
 
-    def __init_subclass__(cls, *, name: str | None = None, aliases: tuple[str, ...] = (), **kwargs: Any) -> None:
+    def __init_subclass__(cls, *, name: str | None = None, aliases: tuple[str, ...] = (), **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if name is None:
             return
@@ -115,7 +115,7 @@ class Measure(ABC):
             raise ParameterError(f"the cutoff of {self.name} must be a whole number from 1 up, not {cutoff!r}")
         return k
 
-    def _params(self) -> dict[str, Any]:
+    def _params(self) -> dict[str, object]:
         return {f.name: f.default for f in dataclasses.fields(self) if f.name != "cutoff"}
 
     def __str__(self) -> str:
@@ -160,19 +160,19 @@ class Condensable(Measure):
         return self.values(ranks.condensed() if self.judged_only else ranks)
 
 
-def check_flag(name: str, value: Any) -> None:
+def check_flag(name: str, value: object) -> None:
     """Raise ParameterError, naming `name`, unless `value` is True or False."""
     if not isinstance(value, bool):
         raise ParameterError(f"{name} is True or False, not {value!r}")
 
 
-def check_grade(name: str, value: Any, minimum: int = 1) -> None:
+def check_grade(name: str, value: object, minimum: int = 1) -> None:
     """Raise ParameterError, naming `name`, unless the grade `value` is an integer from `minimum` up."""
     if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
         raise ParameterError(f"{name} must be a whole number from {minimum} up, not {value!r}")
 
 
-def probability(name: str, value: Any) -> float:
+def probability(name: str, value: object) -> float:
     """Return a parameter as a float; raise ParameterError unless it is a number between 0 and 1.
 
     Args:
@@ -185,7 +185,7 @@ def probability(name: str, value: Any) -> float:
     return result
 
 
-def number(name: str, value: Any) -> float:
+def number(name: str, value: object) -> float:
     """Return a parameter as a float; raise ParameterError if it is not a number.
 
     Args:

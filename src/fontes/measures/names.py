@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterable
 from types import NoneType
-from typing import Any
 
 from ..core import ParameterError
 from ..core.hints import meant
@@ -99,7 +98,7 @@ def _measure_named(name: str) -> Measure:
     return MEASURES[name.lower()]()
 
 
-def _params(name: str, text: str) -> dict[str, Any]:
+def _params(name: str, text: str) -> dict[str, object]:
     """Parse parameters such as "rel=2, dcg='exp-log2'"."""
     params = {}
     for part in text.split(","):
@@ -117,7 +116,7 @@ def _cutoff(text: str) -> float:
     raise ParameterError(f"the cutoff '{text}' is not a number")
 
 
-def _literal(text: str) -> Any:
+def _literal(text: str) -> object:
     """Parse a Python number, string or bool; return other text unchanged."""
     try:
         value = ast.literal_eval(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class PowerLaw:
     last: int
     r2: float
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Float64s) -> Float64s:
         return self.factor * np.asarray(x, dtype=np.float64) ** self.exponent
 
 
@@ -265,7 +265,7 @@ def _draw_law(axes: Axes, x: Float64s, y: Float64s, law: PowerLaw, formula: str,
     axes.text(0.98, 0.06 if below else 0.94, text, transform=axes.transAxes, ha="right", va="bottom" if below else "top")
 
 
-def _mark_values(axes: Axes, values: list[tuple[float, str, Any]]) -> None:
+def _mark_values(axes: Axes, values: list[tuple[float, str, object]]) -> None:
     """Draw vertical lines at two ascending values, labelled on their outer sides."""
     low, high = axes.get_xlim()
     for (value, name, line), side in zip(values, ("right", "left"), strict=True):

@@ -200,7 +200,9 @@ def _idf_curves(
 
     # Half of the terms of this vocabulary are in one document, as in many collections.
     statistics = _imagined_statistics(n, df=np.ceil(n / np.arange(1, n + 1))) if index is None else Statistics.of(index.state)
-    weightings: dict[str, Any] = {variant: BM25Weighting.of(variant, epsilon=epsilon) for variant in VARIANTS}
+    weightings: dict[str, BM25Weighting | TFIDFWeighting] = {
+        variant: BM25Weighting.of(variant, epsilon=epsilon) for variant in VARIANTS
+    }
     weightings |= {"tf-idf": TFIDFWeighting(), "tf-idf, smooth": TFIDFWeighting(smooth_idf=True)}
     curves: dict[str, tuple[Float64s, Float64s]] = {}
     for name, weighting in weightings.items():

@@ -14,6 +14,7 @@ from .plot import INK, WIDTH, Plot, draw_plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 AnyStage = Stage[Any, Any]
 Cell = tuple[int, float]
@@ -92,7 +93,7 @@ def pipeline(stage: AnyStage) -> Plot:
     height = max(_height(box) for box in block.boxes) + 0.25
     size = lefts[-1] + widths[-1], height * block.rows
 
-    def draw(figure: Any) -> str:
+    def draw(figure: Figure) -> str:
         figure.set_layout_engine("none")
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()

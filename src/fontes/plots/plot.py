@@ -44,7 +44,7 @@ STYLE = {
     "svg.hashsalt": "fontes",
     "pdf.fonttype": 42,
 }
-METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
+METADATA: dict[str, dict[str, object]] = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
 LABEL_DISTANCE = 12.0  # points from one label to the next
 AXES_SHARE = 0.78  # height of the axes as a share of the figure's
 WIDTH, HEIGHT = 6.3, 3.6  # inches: the width of the text on a page of A4

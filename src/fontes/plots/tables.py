@@ -167,11 +167,11 @@ class TableReport(Tabular):
     COLUMNS: ClassVar[Sequence[str]] = ()
     """The columns of `_rows`; those of the first row if empty."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return all figures as JSON values, with None for NaN."""
         raise NotImplementedError
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         """Return the figures in rows, with NaN where one is not defined."""
         raise NotImplementedError
 
@@ -189,14 +189,14 @@ class TableReport(Tabular):
         """Return the tables and notes of the text."""
         return self._tables(), self._notes()
 
-    def _plain_rows(self) -> list[dict[str, Any]]:
+    def _plain_rows(self) -> list[dict[str, object]]:
         """Return the rows with the measures as text."""
         return [{key: str(v) if isinstance(v, Measure) else v for key, v in row.items()} for row in self._rows()]
 
-    def _columns(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    def _columns(self, rows: Sequence[Mapping[str, object]]) -> list[str]:
         return list(self.COLUMNS or (rows[0] if rows else ()))
 
-    def to_columns(self) -> dict[str, Any]:
+    def to_columns(self) -> dict[str, list[object]]:
         """Return the columns of `to_csv`."""
         rows = self._plain_rows()
         return columns_of(rows, self._columns(rows))
@@ -247,7 +247,7 @@ class TableReport(Tabular):
             raise ParameterError(f"{path}: the name of {cls.NOUN} ends in one of {', '.join(cls.FORMS)}, which says its form")
         return cls.FORMS[suffix]
 
-    def save(self, path: str | Path, form: str | None = None, **options: Any) -> None:
+    def save(self, path: str | Path, form: str | None = None, **options: object) -> None:
         """Write the report to a file.
 
         Args:
@@ -285,13 +285,13 @@ class TableReport(Tabular):
     def __str__(self) -> str:
         return "".join(text for text, _ in self._styled()).rstrip("\n")
 
-    def __rich__(self) -> Any:
+    def __rich__(self) -> object:
         from rich.text import Text
 
         return Text.assemble(*self._styled())
 
 
-def json_values(value: Any) -> Any:
+def json_values(value: object) -> Any:
     """Return a copy as JSON values, with None for NaN and infinity."""
     if isinstance(value, Mapping):
         return {key: json_values(item) for key, item in value.items()}

@@ -59,7 +59,8 @@ class AgentReport(TableReport):
 
     def to_dict(self) -> dict[str, object]:
         """The report as JSON values; NaN is None."""
-        return json_values(asdict(self))  # type: ignore[no-any-return]
+        values: dict[str, object] = json_values(asdict(self))
+        return values
 
     def _head(self) -> list[str]:
         tools = ", ".join(f"{tool} {count:,}" for tool, count in self.calls.items())
