@@ -11,6 +11,7 @@ from functools import cached_property
 from http.client import HTTPException
 from importlib.metadata import version
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.error import HTTPError
 from urllib.parse import urlencode
@@ -119,7 +120,9 @@ class Client(Stage[Topics, Run], name="client"):
             )
         )
 
-    def add(self, docs: Any, *, duplicates: str = "error", progress: ProgressCallback | None = None) -> Change:
+    def add(
+        self, docs: str | Path | Iterable[object], *, duplicates: str = "error", progress: ProgressCallback | None = None
+    ) -> Change:
         """Add documents, as `Index.add` does, in requests of as many as the server takes, each made completely or not at all.
 
         Args:
@@ -143,7 +146,7 @@ class Client(Stage[Topics, Run], name="client"):
             report(Progress("adding", sum(each.added for each in changes), None, time.perf_counter() - start))
         return self._total(changes)
 
-    def update(self, changes: Mapping[str, Mapping[str, Any]], *, missing: str = "error") -> Change:
+    def update(self, changes: Mapping[str, Mapping[str, object]], *, missing: str = "error") -> Change:
         """Change parts of documents in one step, as `Index.update` does.
 
         Args:
@@ -175,7 +178,7 @@ class Client(Stage[Topics, Run], name="client"):
         ids = [ids] if isinstance(ids, str) else list(ids)
         if where is not None and ids:
             raise ParameterError("delete takes ids, or a filter (where), not both")
-        parts: list[dict[str, Any]] = [{"id": part} for part in self._parts(ids)] if where is None else [{"where": where}]
+        parts: list[dict[str, object]] = [{"id": part} for part in self._parts(ids)] if where is None else [{"where": where}]
         repeat = where is not None or missing == "skip"  # else an id that the first request deleted would be an error
         addresses = [f"/documents?{urlencode(self._named(missing=missing, **part), True)}" for part in parts]
         return self._total([self._change("DELETE", address, repeat=repeat) for address in addresses])
@@ -225,11 +228,11 @@ class Client(Stage[Topics, Run], name="client"):
             raise FontesError(f"{self.url} has Fontes {theirs}, and this is {ours}: install the same version here or there")
         return served
 
-    def _named(self, **values: Any) -> dict[str, Any]:
+    def _named(self, **values: object) -> dict[str, object]:
         """Parameters of a request, with the name of the index, and without empty ones."""
         return {key: value for key, value in {"index": self.index_name, **values}.items() if value not in ("", None)}
 
-    def _search(self, topics: Sequence[Topic], **options: Any) -> list[dict[str, Any]]:
+    def _search(self, topics: Sequence[Topic], **options: object) -> list[dict[str, Any]]:
         order = {"sort": self.sort, "descending": self.descending} if self.sort else {}
         body = self._named(
             pipeline=self.pipeline, where=self.where, tolerance=self.tolerance, snippets=False, **order, **options
@@ -251,7 +254,7 @@ class Client(Stage[Topics, Run], name="client"):
         last = changes[-1] if changes else Change()
         return Change(**sums, documents=last.documents, segments=last.segments)
 
-    def _json(self, method: str, path: str, parameters: Mapping[str, Any], content: bytes | None = None) -> Any:
+    def _json(self, method: str, path: str, parameters: Mapping[str, object], content: bytes | None = None) -> Any:
         address = f"{path}?{urlencode(parameters)}" if parameters else path
         return self._request(method, address, content, "application/json", True)
 
@@ -310,12 +313,12 @@ class _BusyError(Exception):
 class _NoRedirects(HTTPRedirectHandler):
     """Refuses redirects, which would carry the key to another address."""
 
-    def redirect_request(self, *_: Any, **__: Any) -> None:
+    def redirect_request(self, *_: object, **__: object) -> None:
         return None
 
 
-def _topic_values(topic: Topic) -> dict[str, Any]:
-    values: dict[str, Any] = {"id": topic.id, "text": topic.text, "turns": [asdict(turn) for turn in topic.turns]}
+def _topic_values(topic: Topic) -> dict[str, object]:
+    values: dict[str, object] = {"id": topic.id, "text": topic.text, "turns": [asdict(turn) for turn in topic.turns]}
     values |= {part: getattr(topic, part) for part in PARTS}
     values |= {"query": None if topic.query is None else topic.query.to_dict()}
     return {key: value for key, value in values.items() if value or key in ("id", "text")}

@@ -110,7 +110,7 @@ class HeldOutTopics:
         """
         numbers = {topic_id: number for number, topic_id in enumerate(run.topics)}
         of_run, best = expected_shares(run), best_probabilities(run)
-        rows: list[tuple[Any, ...]] = []
+        rows: list[tuple[object, ...]] = []
         unit = 0
         for members in units:
             judged = [topic_id for topic_id in members if any(grade >= rel for grade in qrels.get(topic_id, {}).values())]

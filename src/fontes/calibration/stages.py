@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.errors import ParameterError, PipelineError
 from ..core.run import Run
-from ..core.stage import Cut, Stage
+from ..core.stage import AnyStage, Cut, Stage
 from ..core.values import Explanation, Topic
 from .held_out import ANSWERABLE, BEST, PROMISES, Promise, best_probabilities, check_level, promises_of, refused
 from .model import Calibration, with_notes
@@ -130,7 +130,7 @@ class Promised(Calibrating):
             notes += [f"abstain before it raises the risk to {promise.risk + p['risk']:g} at most" for p in promises_of(run)]
         return calibration, with_notes(promise, notes)
 
-    def check_after(self, earlier: Sequence[Stage[Any, Any]]) -> None:
+    def check_after(self, earlier: Sequence[AnyStage]) -> None:
         """Raise PipelineError or ParameterError, before any work, if the promise cannot hold after these stages."""
         decisions: list[str] = []
         for stage in reversed(earlier):
@@ -153,7 +153,7 @@ class Promised(Calibrating):
     def _uncalibrated(self) -> PipelineError:
         return PipelineError(f"{self!r} needs probabilities; put calibrated(FOLDER) right before it")
 
-    def with_promise(self, run: Run, promise: Promise, **facts: Any) -> Run:
+    def with_promise(self, run: Run, promise: Promise, **facts: object) -> Run:
         """Return the run with the promise in its provenance."""
         provenance = {**run.provenance, "promises": [*promises_of(run), promise.to_dict()], **facts}
         return run.with_(provenance=provenance)
@@ -182,7 +182,7 @@ class PromisedCut(Promised, name="cut"):
         PipelineError: No `calibrated` stage is right before it.
     """
 
-    def __new__(cls, k: int | None = None, **promises: Any) -> Any:
+    def __new__(cls, k: int | None = None, **promises: object) -> Any:
         """Return a `Cut` for k alone, which goes into the stage before it."""
         is_promised = any(promises.get(name) is not None for name in PROMISES)
         return super().__new__(cls) if k is None or is_promised else Cut(k)

@@ -71,7 +71,7 @@ def spacy_tagger(model: str) -> Any:
             pipeline.enable_pipe("senter")
     elif "sentencizer" not in pipeline.pipe_names:
         pipeline.add_pipe("sentencizer", first=True)
-    tokenizer: Any = pipeline.tokenizer
+    tokenizer = pipeline.tokenizer
     default_match = tokenizer.token_match
     tokenizer.token_match = lambda word: HYPHENATED.fullmatch(word) or (default_match(word) if default_match else None)
     return pipeline

@@ -9,10 +9,9 @@ import re
 import sys
 import sysconfig
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from pathlib import Path
-from typing import Any
 
 from ..core import Doc, Qrels, Topic, Topics
 
@@ -121,7 +120,7 @@ def _from_compiled() -> Iterator[Doc]:
         yield from _from_members(members, module, "")
 
 
-def _from_members(members: Any, module: str, prefix: str) -> Iterator[Doc]:
+def _from_members(members: Mapping[str, object], module: str, prefix: str) -> Iterator[Doc]:
     """Yield the documents of a module's members; `prefix` is the class and a dot for the members of a class, else ""."""
     for name in sorted(members):
         member = members[name]
@@ -136,7 +135,7 @@ def _from_members(members: Any, module: str, prefix: str) -> Iterator[Doc]:
             yield _member_doc(module, prefix + name, member, "(...)")
 
 
-def _member_doc(module: str, name: str, member: Any, default_signature: str) -> Doc:
+def _member_doc(module: str, name: str, member: Callable[..., object], default_signature: str) -> Doc:
     """Return the document of an object; its title has `default_signature` if the object has no readable signature."""
     try:
         signature = str(inspect.signature(member))

@@ -6,17 +6,23 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from numbers import Real
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, TypeGuard, Unpack, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core import Explanation, InputError, ParameterError, PipelineError, Run, Stage, Topic, Topics
-from ..core.arrays import Float64s, Int64s, Ints
+from ..core.arrays import Float64s
+from ..core.arrays import Int64s
+from ..core.arrays import Ints
+from ..core.arrays import Scalar
 from ..core.hints import nearest
 from ..core.pairs import Pairs
 from ..core.parameters import tuned
 from ..core.searches import matches_of_any
-from ..core.stage import count_of_any, topic_of
+from ..core.stage import count_of_any
+from ..core.stage import topic_of
+from ..core.stage import Ranker
 
 
 def reciprocal_rank(ranks: Float64s, candidates: Int64s, k: float) -> Float64s:
@@ -108,7 +114,9 @@ class FusionMethod:
     missing: float | str | None = None
 
     @classmethod
-    def checked(cls, name: Any, normalize: Any, weights: Any, k: Any, missing: Any, systems: int | None = None) -> FusionMethod:
+    def checked(
+        cls, name: object, normalize: object, weights: Any, k: object, missing: Any, systems: int | None = None
+    ) -> FusionMethod:
         """Return the method with these parameters.
 
         Args:
@@ -236,7 +244,7 @@ def _checked_weights(method: str, weights: Any, systems: int | None) -> tuple[fl
     return tuple(map(float, values))
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: object) -> TypeGuard[float]:
     """Return whether the value is a finite real number, and not a truth value."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
@@ -268,7 +276,7 @@ class RankedLists:
         self.best: Float64s = self.scores[self.starts]
         self.worst: Float64s = self.scores[run.bounds[1:][nonempty] - 1]
 
-    def per_row(self, values: Any) -> Any:
+    def per_row(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
         """Repeat the value of each list for its rows."""
         return np.repeat(values, self.lengths)
 
@@ -341,7 +349,7 @@ def normalized(lists: RankedLists, normalization: str | None) -> Float64s:
     return lists.scores if normalization is None else NORMALIZATIONS[normalization](lists)
 
 
-def _ratio(numerator: Float64s, denominator: Float64s, default: Any) -> Float64s:
+def _ratio(numerator: Float64s, denominator: Float64s, default: Float64s | float) -> Float64s:
     """Return numerator / denominator, and `default` where the denominator is 0, in lists of equal scores."""
     ratios = np.broadcast_to(np.asarray(default, dtype=np.float64), numerator.shape).copy()
     return np.divide(numerator, denominator, out=ratios, where=denominator > 0)
@@ -358,7 +366,7 @@ class Parameters(TypedDict, total=False):
 
 
 @overload
-def fuse(*systems: Stage[Any, Run], **parameters: Unpack[Parameters]) -> Fusion: ...  # type: ignore[overload-overlap]
+def fuse(*systems: Ranker, **parameters: Unpack[Parameters]) -> Fusion: ...  # type: ignore[overload-overlap]
 @overload
 def fuse(*systems: object, **parameters: Unpack[Parameters]) -> Run: ...
 def fuse(
@@ -436,7 +444,7 @@ class Fusion(Stage[Any, Run], name="fuse"):
     """
 
     variadic = "stages"
-    stages: tuple[Stage[Any, Run], ...]
+    stages: tuple[Ranker, ...]
     method: str = "rrf"
     normalize: str | None = tuned("min-max", [*NORMALIZATIONS])
     weights: Sequence[float] | None = None
@@ -468,7 +476,7 @@ class Fusion(Stage[Any, Run], name="fuse"):
                 )
         self._method_of(len(self.stages))
 
-    def apply(self, value: Any, /) -> Run:
+    def apply(self, value: object, /) -> Run:
         self.check()
         return fused([stage(value) for stage in self.stages], self._method_of(len(self.stages)))
 
@@ -510,7 +518,7 @@ class Fusion(Stage[Any, Run], name="fuse"):
             combination += f", times {list_count} lists with the document"
         return Explanation(score, f"{method.name}: {combination}", tuple(parts))
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         """Return the parameters in the text, always with the method, in the order of the fields."""
         shown = super().shown() | {"method": self.method}
         return {name: shown[name] for name in self.params() if name in shown}
@@ -533,7 +541,7 @@ def _check_system_count(systems: int) -> None:
 
 
 def _list_part(
-    method: FusionMethod, contribution: float, stage: Stage[Any, Run], run: Run, row: int, topic: Topic, doc_id: str
+    method: FusionMethod, contribution: float, stage: Ranker, run: Run, row: int, topic: Topic, doc_id: str
 ) -> Explanation:
     """Return the explanation of a stage's contribution to the document in this row of its run."""
     label = method.label(row + 1, float(run.scores[row]))

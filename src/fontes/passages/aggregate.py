@@ -41,7 +41,7 @@ class PassageDocuments:
         self.passages = passages
         self._spans: dict[str, Spans] = {}
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return PassageDocuments, (self.documents, self.passages)
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:

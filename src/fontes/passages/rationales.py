@@ -195,7 +195,7 @@ class RationaleDocuments:
         self.documents = documents
         self.sentences = sentences
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return RationaleDocuments, (self.documents, self.sentences)
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class Splitter(Stage[Run, Run]):
         """Return the passages of one document."""
         return list(self.docs([doc]))
 
-    def docs(self, corpus: str | Path | Iterable[Any]) -> Iterator[Doc]:
+    def docs(self, corpus: str | Path | Iterable[object]) -> Iterator[Doc]:
         """Yield the passages of a corpus, for indexing: `Index.build(passages.docs(corpus), path)`."""
         documents = iter(read_corpus(corpus))
         split = self.splitter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,11 @@ from ..neural.models.compute import Prepared, padded, prepare_module
 from ..neural.models.hub import library, seq2seq
 from .statements import statements_of
 from .turns import earlier, utterance, with_texts
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+    from transformers import PreTrainedTokenizerBase
 
 KIND = "T5 rewriter"
 SEPARATOR = " ||| "
@@ -44,7 +49,7 @@ def context_parts(topic: Topic, answers: int, statements: bool = False) -> tuple
     return tuple(part.strip() for part in (*parts, utterance(topic)) if part.strip())
 
 
-def context_ids(tokenizer: Any, contexts: Sequence[tuple[str, ...]], max_length: int) -> list[list[int]]:
+def context_ids(tokenizer: PreTrainedTokenizerBase, contexts: Sequence[tuple[str, ...]], max_length: int) -> list[list[int]]:
     """Tokenize contexts, whose last part is the turn, up to `max_length` tokens; the oldest parts are dropped."""
     texts = list(dict.fromkeys(part for parts in contexts for part in parts))
     tokens = dict(zip(texts, token_ids(tokenizer, texts, special=False), strict=True))
@@ -86,12 +91,14 @@ class T5:
         texts: list[str] = self.tokenizer.batch_decode(outputs, skip_special_tokens=True, clean_up_tokenization_spaces=True)
         return texts
 
-    def _first_logits(self, network: Any, inputs: list[list[int]]) -> Any:
+    def _first_logits(self, network: Module, inputs: list[list[int]]) -> Tensor:
         """Logits of the first token of each rewrite, to compare precisions."""
         torch = library("torch", f"a {KIND}")
         ids, mask = padded(inputs, self.padding, next(network.parameters()).device)
         start = torch.full((len(inputs), 1), self.start, device=ids.device)
-        return network(input_ids=ids, attention_mask=mask, decoder_input_ids=start, use_cache=False).logits[:, 0]
+        outputs = network(input_ids=ids, attention_mask=mask, decoder_input_ids=start, use_cache=False)
+        logits: Tensor = outputs.logits[:, 0]
+        return logits
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,11 @@ from ..neural.models.compute import Prepared, padded, prepare_module
 from ..neural.models.hub import NO_CODE, library, model_errors, without_warnings
 from .terms import history_of, words_of
 from .turns import join_texts, utterance, with_texts
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 KIND = "term classifier"
 RELEVANT = "REL"  # label of a relevant term in the published checkpoints
@@ -44,7 +49,7 @@ class Input:
 class Pieces:
     """Subwords of words, which are tokenized one by one, and inputs built from them."""
 
-    def __init__(self, tokenizer: Any, positions: int) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, positions: int) -> None:
         """Start with an empty cache; an input has at most `positions` tokens."""
         self._tokenizer = tokenizer
         self._positions = positions
@@ -104,13 +109,14 @@ class TermClassifier:
         odds = self._odds(self.prepared.module, inputs).cpu().numpy()
         return [row[model_input.starts] for row, model_input in zip(odds, inputs, strict=True)]
 
-    def _odds(self, network: Any, inputs: Sequence[Input]) -> Any:
+    def _odds(self, network: Module, inputs: Sequence[Input]) -> Tensor:
         """Return the probability of the label at each token: a float32 tensor (inputs, greatest length), 0 at padding."""
         torch = library("torch", f"a {KIND}")
         ids, mask = padded([model_input.ids for model_input in inputs], self.padding, next(network.parameters()).device)
         with torch.inference_mode():
             logits = network(input_ids=ids, attention_mask=mask).logits
-            return torch.softmax(logits.float(), dim=2)[:, :, self.relevant] * mask
+            odds: Tensor = torch.softmax(logits.float(), dim=2)[:, :, self.relevant] * mask
+        return odds
 
 
 @dataclass(frozen=True)
@@ -196,7 +202,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
         return TermClassifier(folder, self.precision, device)
 
 
-def classifier(folder: Path) -> tuple[Any, Any]:
+def classifier(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the token classifier of a folder and its tokenizer; raise InputError for a model without a trained head."""
     transformers = library("transformers", f"a {KIND}")
     with model_errors(f"the {KIND} at {folder} cannot be read"), without_warnings():
@@ -220,6 +226,6 @@ def relevant_label(config: Any, folder: Path) -> int:
     raise InputError(f"the model at {folder} is no {KIND}: none of its labels ({', '.join(labels)}) is {RELEVANT}")
 
 
-def positions_of(config: Any) -> int:
+def positions_of(config: PreTrainedConfig) -> int:
     """Return the maximum number of tokens of the model."""
     return int(getattr(config, "max_position_embeddings", 0) or 512)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
@@ -124,7 +124,7 @@ class TermScores:
         total = self.predicted + self.relevant
         return 2 * self.correct / total if total else 0.0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Counts and measures, for JSON."""
         counts = {name: count for name, count in asdict(self).items() if name != "unit"}
         return {**counts, "precision": self.precision, "recall": self.recall, "f1": self.f1}
@@ -167,7 +167,7 @@ def term_scores(
             continue
         values = [probability for _, probability in probabilities.get(topic.id, ())]
         marks = [False] * (len(words) - len(values)) + [value >= threshold for value in values]
-        keys: list[Any] = words if each == "term" else list(range(len(words)))
+        keys: Sequence[object] = words if each == "term" else list(range(len(words)))
         relevant = _keys_of(keys, labels(topic, answers))
         predicted = _keys_of(keys, marks)
         for i, count in enumerate((1, len(relevant), len(predicted), len(relevant & predicted))):
@@ -175,7 +175,7 @@ def term_scores(
     return TermScores(counts[0], counts[1], counts[2], counts[3])
 
 
-def _keys_of(keys: Sequence[Any], marks: Iterable[bool]) -> set[Any]:
+def _keys_of(keys: Sequence[object], marks: Iterable[bool]) -> set[object]:
     return {key for key, mark in zip(keys, marks, strict=True) if mark}
 
 
@@ -318,7 +318,7 @@ def _rouge1_recall(rewrite: str, reference: str) -> float:
     return (counts & reference_counts).total() / reference_counts.total() if reference_counts else 0.0
 
 
-def _sacrebleu() -> Any:
+def _sacrebleu() -> ModuleType:
     try:
         from sacrebleu import metrics
     except ImportError as e:

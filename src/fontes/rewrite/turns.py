@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
@@ -155,7 +155,7 @@ def with_texts(topics: Topics, text: Callable[[Topic], str]) -> Topics:
     )
 
 
-def turns_rewriter(text: str, index: Any, option: str) -> Stage[Topics, Topics]:
+def turns_rewriter(text: str, index: object, option: str) -> Stage[Topics, Topics]:
     """Return the stage of an expression, which rewrites turns that a user types.
 
     Args:

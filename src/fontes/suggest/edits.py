@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..core.arrays import Bytes, Int32s
+from ..core.arrays import Bytes, Int, Int32s, Int64s, Ints
 from ..core.strings import Strings, utf8
 from ..index.tables import arrays_of
 from ..storage.compiled import inner, kernel
@@ -58,7 +56,7 @@ def _lower_bound(terms: Strings, prefix_bytes: bytes) -> int:
 
 
 @inner()
-def _code_point(text: Any, at: Any) -> Any:
+def _code_point(text: Bytes, at: Int) -> tuple[Int, int]:
     """Code point at a byte of valid UTF-8, and its number of bytes."""
     lead = np.int64(text[at])
     if lead < 0x80:
@@ -71,7 +69,7 @@ def _code_point(text: Any, at: Any) -> Any:
 
 
 @inner()
-def _begins_with(text: Any, prefix: Any, start: Any, end: Any, size: int) -> bool:
+def _begins_with(text: Bytes, prefix: Int, start: Int, end: Int, size: Int) -> bool:
     """Whether the string from `start` to `end` begins with the `size` bytes at `prefix`."""
     if end - start < size:
         return False
@@ -83,7 +81,15 @@ def _begins_with(text: Any, prefix: Any, start: Any, end: Any, size: int) -> boo
 
 @kernel(steps=lambda text, bounds, first, last, letters, *rest: 8 * len(letters) * min(last - first, 10_000))
 def _walk(
-    text: Any, bounds: Any, first: int, last: int, letters: Any, edits: int, complete: bool, indices: Any, distances: Any
+    text: Bytes,
+    bounds: Ints,
+    first: int,
+    last: int,
+    letters: Int64s,
+    edits: int,
+    complete: bool,
+    indices: Int32s,
+    distances: Bytes,
 ) -> int:
     """Walk the terms, keeping the rows of the distance table for the prefix that a term shares with the previous one.
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from ..core import FontesError
 from ..core.work import Progress, reporter
@@ -43,7 +42,7 @@ class DataCheck:
         """Whether there are no faults."""
         return not self.faults
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON values."""
         return {name: list(getattr(self, name)) for name in ("facts", "remarks", "faults")}
 

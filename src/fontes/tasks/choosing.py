@@ -16,7 +16,7 @@ from ..recipes.claims import RERANKER
 from ..recipes.learning import NO_SIDE, RecipeTraining, cached_run
 from ..recipes.sides import drop_leaked
 from ..train import Side
-from ..tuning import fit_weights, tune
+from ..tuning import LearnedWeights, fit_weights, tune
 from ..tuning.result import Tuning
 from .base import relative
 
@@ -208,11 +208,11 @@ class Chooser:
             self._notes.append(f"tuned: {facts}, so plain_posts() was tried; chosen: {chosen} it")
         return tuning
 
-    def _tuned_text(self, setting: Mapping[str, Any]) -> str:
+    def _tuned_text(self, setting: Mapping[str, object]) -> str:
         """Return the expression of a setting of `_tune`."""
         return f"{setting['posts']}bm25(k1={setting['k1']:g}, b={setting['b']:g}){self._ending}"
 
-    def _fit_weights(self, names: Iterable[str], tuned: str, qrels: Qrels) -> Any:
+    def _fit_weights(self, names: Iterable[str], tuned: str, qrels: Qrels) -> LearnedWeights:
         runs = [self._run(tuned if name == "tuned" else name) for name in names]
         return fit_weights(runs, qrels, self._measure, folds=min(FOLDS, len(qrels)), seed=self._options.seed)
 

@@ -190,7 +190,7 @@ def _check_name(where: str, side: str) -> None:
         )
 
 
-def _write_sides(task: Task, contents: TaskData, roles: Roles, folder: Path) -> dict[str, Any]:
+def _write_sides(task: Task, contents: TaskData, roles: Roles, folder: Path) -> dict[str, object]:
     """Write the topics and judgments of all sides, and return the contents of task.toml."""
     sides: dict[str, dict[str, str]] = {}
     for side in contents.sides:
@@ -224,7 +224,7 @@ EXPERIMENT_COMMENT = """\
 """
 
 
-def experiment_of(project: TaskProject, side: str) -> dict[str, Any]:
+def experiment_of(project: TaskProject, side: str) -> dict[str, object]:
     """Return the contents of the experiment file of the baselines on a side."""
     rows = {"bm25": "bm25()", "rm3": "bm25 >> rm3() >> bm25", **project.task.rows}
     report = {"measures": list(project.task.measures), "baseline": "bm25", "forms": ["md", "tex", "json", "html"]}
@@ -239,11 +239,11 @@ def collection_of(project: TaskProject, side: str) -> dict[str, str]:
     return {key: value for key, value in pieces.items() if value is not None}
 
 
-def toml(values: Mapping[str, Any], comment: str = "") -> str:
+def toml(values: Mapping[str, object], comment: str = "") -> str:
     """Return strings, numbers, lists and nested tables as TOML, after a comment; runs of systems on one line each."""
     import tomlkit
 
-    def inline(value: Any) -> Any:
+    def inline(value: object) -> Any:
         if not isinstance(value, Mapping):
             return value
         table = tomlkit.inline_table() if "run" in value else {}

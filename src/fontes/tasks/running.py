@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..comparison import Report, SnapshotReport, Testing, compare_snapshots
 from ..core import InputError, ParameterError, Run, Stage, Topics
@@ -63,7 +63,7 @@ class TaskResult:
     notes: tuple[str, ...]
     snapshots: SnapshotReport | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON values: the locks of all sides, and the paths of written files."""
         folder = self.project.folder
         return {
@@ -190,7 +190,7 @@ def _open_index(project: TaskProject, base: ExperimentFile, side: str) -> Index:
 def _write_experiment(project: TaskProject, base: ExperimentFile, chosen: Choices, side: str, kind: str) -> Path:
     """Write the experiment file of a side; `kind` is one of COMMENTS."""
     folder = project.folder
-    systems: dict[str, Any] = dict(chosen.systems)
+    systems: dict[str, object] = dict(chosen.systems)
     collection = collection_of(project, side)
     if kind == HELD_OUT:
         for name, run in chosen.held_out.items():

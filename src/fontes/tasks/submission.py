@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from ..core import FontesError, InputError, Run, Topics
 from ..core.checks import real
@@ -168,7 +167,7 @@ def run_rows(path: Path) -> Iterator[Row]:
             yield number, topic, [doc]
 
 
-def write_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
+def write_lines(rows: Iterable[Mapping[str, object]], path: Path) -> None:
     """Write JSON lines."""
     write(path, ((json.dumps(row, ensure_ascii=False) + "\n").encode() for row in rows))
 
