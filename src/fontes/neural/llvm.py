@@ -79,4 +79,4 @@ def _prefetch(context: Context, array: _types.Array, row: _types.Type, column: _
     return instruction(types.void(array, types.intp, types.intp), emit)
 
 
-prefetch: Any = intrinsic(_prefetch)
+prefetch = intrinsic(_prefetch)

@@ -63,7 +63,7 @@ class Searcher(ABC):
 
     spec: str
     index: Any = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, object] = field(default_factory=dict)
 
     precise = False
     """Whether products are exact up to rounding, which gives rows in the order of their scores."""
@@ -113,7 +113,7 @@ class Searcher(ABC):
 class Faiss(Searcher):
     """Any index of `faiss.index_factory`, for inner products."""
 
-    quantizers: tuple[Any, ...] = ()  # referenced by FAISS's training, during which they must exist
+    quantizers: tuple[object, ...] = ()  # referenced by FAISS's training, during which they must exist
 
     @property
     def library(self) -> str:
@@ -148,7 +148,7 @@ class Faiss(Searcher):
                     "take one with fewer lists or codes, or flat"
                 ) from e
 
-    def _seed(self) -> tuple[Any, ...]:
+    def _seed(self) -> tuple[object, ...]:
         """Set the seed of every clustering and silence warnings about small collections; return the quantizers."""
         faiss = _faiss()
         clusterings, quantizers = [], []

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     search_k: int | None = field(default=None, kw_only=True, metadata={"least": 1})
     dims: int | None = field(default=None, kw_only=True, metadata={"least": 1})
 
-    def params(self) -> dict[str, Any]:
+    def params(self) -> dict[str, object]:
         """Return the parameters by name, with the encoder of named vectors in place of their name."""
         named = named_encoder(self.index, self.encoder)
         return {**super().params(), **({} if named is self.encoder else {"encoder": named})}
@@ -164,7 +164,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             provenance["exhausted"] = [topic_ids[i] for i in with_text if len(rankings[i][0]) < expected]
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
-    def _facts(self, embeddings: JoinedEmbeddings) -> dict[str, Any]:
+    def _facts(self, embeddings: JoinedEmbeddings) -> dict[str, object]:
         """Provenance of a run: encoder, vectors, and whether the search is exact."""
         meta = embeddings.meta
         return {"encoder": meta["fingerprint"], "vectors": meta["digest"], "exact": self.algorithm == "flat"}
@@ -453,7 +453,7 @@ class Dense(Stage[Topics, Run], name="dense"):
 
         start = time.perf_counter()
 
-        def measure(built: Searcher) -> dict[str, Any]:
+        def measure(built: Searcher) -> dict[str, object]:
             seconds = time.perf_counter() - start
             recall = self.with_(**dict.fromkeys(VISIT_PARAMETERS))._measure_recall(Ready(embeddings, built, None))
             shown = ", ".join(f"{value:.1%} of the exact best {name[2:]}" for name, value in recall.items())

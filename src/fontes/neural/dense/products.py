@@ -65,7 +65,7 @@ def _to_float32(context: Context, value: Type) -> object:
     return instruction(types.float32(value), lambda target, builder, number: _widened(target, builder, value, number))
 
 
-to_float32: Any = intrinsic(_to_float32)
+to_float32 = intrinsic(_to_float32)
 
 
 def _sums(context: Context, query: Array, vector: Array, sums: Array) -> object:
@@ -91,7 +91,7 @@ def _sums(context: Context, query: Array, vector: Array, sums: Array) -> object:
     return instruction(types.void(query, vector, sums), emit)
 
 
-_partial_sums: Any = intrinsic(_sums)
+_partial_sums = intrinsic(_sums)
 
 
 @compiled(fastmath={"reassoc", "contract"})

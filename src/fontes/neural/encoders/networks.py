@@ -330,7 +330,7 @@ class FixedHashes:
 
     num_buckets: int | list[int]
 
-    def _hash_vectors(self, vectors: Tensor, *arguments: object, **settings: object) -> Any:
+    def _hash_vectors(self, vectors: Tensor, *arguments: object, **settings: object) -> object:
         with torch.random.fork_rng(devices=[vectors.device] if vectors.is_cuda else []):
             return cast(Any, super())._hash_vectors(vectors, *arguments, **settings)
 
@@ -338,7 +338,7 @@ class FixedHashes:
 class AnyLengthPositions:
     """Axial positions for texts of any length; in training those of transformers have one length."""
 
-    def train(self, mode: bool = True) -> Any:
+    def train(self, mode: bool = True) -> object:
         return cast(Any, super()).train(False)
 
 
@@ -370,7 +370,7 @@ ARCHITECTURES: dict[str, type[Network]] = {
 }
 
 
-def install(module: Any, name: str, declared: dict[str, Any], limit: int | None) -> int | None:
+def install(module: Any, name: str, declared: dict[str, object], limit: int | None) -> int | None:
     """Turn `module` into the architecture `name`, if it is one of ARCHITECTURES; return its maximum number of tokens."""
     architecture = ARCHITECTURES.get(name)
     if architecture is None:

@@ -27,6 +27,7 @@ from .static import MODULES as STATIC_MODULES, StaticModel, stated_truncation, s
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor, nn
+    from transformers import PreTrainedModel
 
     from ..models.bert import Plain
     from .pooling import Step
@@ -354,7 +355,9 @@ class SentenceModel:
         return vectors
 
 
-def sentence_transformer(name: str, folder: Path, max_length: int | None, device: str) -> tuple[SentenceTransformer, Any]:
+def sentence_transformer(
+    name: str, folder: Path, max_length: int | None, device: str
+) -> tuple[SentenceTransformer, PreTrainedModel | None]:
     """Load a model of sentence-transformers with the attention that its folder declares.
 
     Returns the model and its transformer, None without one. Raises InputError if the model cannot be read, and ParameterError

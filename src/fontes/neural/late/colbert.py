@@ -189,7 +189,7 @@ def _multi_vector(folder: Path, backbone: Path, modules: Sequence[Module]) -> To
     )
 
 
-def _setting(settings: dict[str, Any], name: str, default: Any) -> Any:
+def _setting(settings: dict[str, Any], name: str, default: object) -> Any:
     """The value of a setting; `default` if it is missing or None."""
     return default if settings.get(name) is None else settings[name]
 
@@ -223,7 +223,7 @@ def _dense(folder: Path) -> nn.Module:
             super().__init__()
             self.layer, self.skip = layer, skip
 
-        def forward(self, vectors: Tensor) -> Any:
+        def forward(self, vectors: Tensor) -> object:
             return self.layer(vectors) + self.skip(vectors)
 
     return Residual()
@@ -495,11 +495,12 @@ def _vectors(module: nn.Module, ids: list[list[int]], fill: int, attended: list[
         return vectors
 
 
-def _concatenated(module: nn.Module, ids: list[list[int]], fill: int) -> Any:
+def _concatenated(module: nn.Module, ids: list[list[int]], fill: int) -> Tensor:
     """Token vectors of texts without padding, a tensor (tokens, dim)."""
     vectors = _vectors(module, ids, fill)
     rows = np.concatenate([vectors[i, : len(text_ids)] for i, text_ids in enumerate(ids)])
-    return library("torch", "a ColBERT model").from_numpy(rows)
+    tensor: Tensor = library("torch", "a ColBERT model").from_numpy(rows)
+    return tensor
 
 
 def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
@@ -528,7 +529,7 @@ def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
             self.width = width
             self.positions = getattr(sizes, "max_position_embeddings", None)
 
-        def forward(self, tokens: Tensor, mask: Tensor, every: bool) -> Any:
+        def forward(self, tokens: Tensor, mask: Tensor, every: bool) -> object:
             """Vectors of tokens; with `every` also of those whose mask is 0."""
             if runs_here:
                 return self.projection(self.backbone(tokens, mask, every=every))

@@ -220,7 +220,9 @@ class _LateEncoding:
         for number, draft in drafts.items():
             commit(draft, self._folders[number])
 
-    def _write(self, draft: Path, codec: Codec, vectors: Embeddings, twin: TokenVectors | None, recall: dict[str, Any]) -> None:
+    def _write(
+        self, draft: Path, codec: Codec, vectors: Embeddings, twin: TokenVectors | None, recall: dict[str, object]
+    ) -> None:
         """Write the token vectors of a segment and their metadata to its draft."""
         bounds = np.arange(vectors.documents + 1) if vectors.single else vectors.bounds
         codec.save(draft)
@@ -275,7 +277,7 @@ def _write_codes(draft: Path, codec: Codec, vectors: Embeddings, nbits: int, twi
 
 def _recall(
     index: State, colbert: ColBERT, stored_vectors: JoinedTokens, vectors: JoinedEmbeddings, topics: object
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Recall of `stored_vectors` against exhaustive search of whole `vectors`, at each depth below the collection's size."""
     texts = [topic.text for topic in Topics.of(topics).values()] if topics is not None else _first_sentences(index)
     depths = [k for k in DEPTHS if k < stored_vectors.documents]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -224,10 +224,10 @@ def _joined(builder: IRBuilder, a: Value, b: Value) -> Value:
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), size), list(range(size))))
 
 
-_most_similar: Any = intrinsic(_greatest)
-_is_near: Any = intrinsic(_not_below)
-_estimate_16: Any = _tile(LANES, 2 * ROWS)
-_estimate_32: Any = _tile(2 * LANES, ROWS)
+_most_similar = intrinsic(_greatest)
+_is_near = intrinsic(_not_below)
+_estimate_16 = _tile(LANES, 2 * ROWS)
+_estimate_32 = _tile(2 * LANES, ROWS)
 
 
 @compiled()

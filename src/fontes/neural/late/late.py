@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class Late(Stage[Topics, Run], name="late"):
     threads: int | None = field(default=None, repr=False, metadata={"least": 1})
     where: str | None = None
 
-    def params(self) -> dict[str, Any]:
+    def params(self) -> dict[str, object]:
         """Return the parameters by name, with the model of named token vectors in place of their name."""
         named = named_model(self.index, TOKENS, self.colbert)
         return {**super().params(), **({} if named is self.colbert else {"colbert": named})}
@@ -110,7 +110,7 @@ class Late(Stage[Topics, Run], name="late"):
         provenance = {**self.index.provenance, **self._facts(store)}
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
-    def _facts(self, store: JoinedTokens) -> dict[str, Any]:
+    def _facts(self, store: JoinedTokens) -> dict[str, object]:
         """Provenance of a run: model, bits, and the measured recall of an approximate search."""
         recall = store.meta["recall"] if self.algorithm == "centroids" else None
         return {"colbert": store.meta["fingerprint"], "nbits": store.nbits, "recall": recall}
@@ -150,7 +150,7 @@ class Late(Stage[Topics, Run], name="late"):
         scores[np.isneginf(scores)] = np.nan
         return scores
 
-    def recall(self) -> dict[str, Any]:
+    def recall(self) -> dict[str, object]:
         """Recall against the exhaustive search at depths 10, 100 and 1,000, as `encode_late` measured it."""
         return dict(self._stored().meta["recall"])
 

@@ -7,7 +7,7 @@ and the document only, not on the batch, threads or processor.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -145,4 +145,4 @@ def _columns(context: Context, query: Type, column: Type, vectors: Type, first: 
     return instruction(types.void(query, types.intp, vectors, types.intp, types.intp, sums), emit)
 
 
-_multiply: Any = intrinsic(_columns)
+_multiply = intrinsic(_columns)

@@ -155,7 +155,7 @@ class JoinedTokens:
         IndexFormatError: A part belongs to other documents, or parts differ in bits, dimensions or number of centroids.
     """
 
-    def __init__(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], facts: dict[str, Any] | None = None) -> None:
+    def __init__(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], facts: dict[str, object] | None = None) -> None:
         self._leaves, self.parts = tuple(leaves), tuple(parts)
         for leaf, part in zip(leaves, parts, strict=True):
             part.check_fits(leaf.segment.documents, parts[0])
@@ -416,7 +416,7 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
     def fit(self, folder: Path) -> list[str]:
         return fit_of(read_meta(folder, KIND)["files"])
 
-    def join(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], facts: dict[str, Any]) -> JoinedTokens:
+    def join(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], facts: dict[str, object]) -> JoinedTokens:
         if any(part.fit != parts[0].fit for part in parts):
             raise ParameterError(
                 f"{leaves[0].segment.folder.parent} holds token vectors whose centroids were fitted at different times; "
@@ -445,7 +445,7 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
             residuals.close()
         seal(folder, KIND, {**settings(first.meta), "documents": joined.documents, "tokens": len(joined)})
 
-    def facts(self, state: Described) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, object]:
         sound = state.vectors.sound(self).values()
         return {"token_vectors": [JoinedTokens(leaves, parts).info() for leaves, parts in sound]}
 

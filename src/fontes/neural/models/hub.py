@@ -16,6 +16,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from pickle import UnpicklingError
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
@@ -61,7 +62,7 @@ _in_use: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 _lock = threading.RLock()
 
 
-def library(name: str, purpose: str, extra: str = "neural") -> Any:
+def library(name: str, purpose: str, extra: str = "neural") -> ModuleType:
     """Import the module `name`; raise MissingExtraError, which names `purpose` and the extra, if it is not installed."""
     try:
         with _passive_waiting():
@@ -271,7 +272,7 @@ def transformer_module(folder: Path, problem: str, **settings: object) -> Transf
     return transformer
 
 
-def read_json(path: Path, default: Any = None) -> Any:
+def read_json(path: Path, default: object = None) -> Any:
     """Read a JSON file of settings; for a missing file return `default`, unless it is None.
 
     Raises InputError if the file is damaged, or missing without a default.

@@ -180,7 +180,7 @@ def _router(module: Module) -> dict[str, Any]:
 
 def _route(module: Module, config: dict[str, Any], task: str) -> str:
     """Name of the route for texts of a task, by the priorities of sentence-transformers' Router."""
-    mappings: dict[Any, str] = {}
+    mappings: dict[object, str] = {}
     for key, route in ((config.get("parameters") or {}).get("route_mappings") or {}).items():
         with suppress(ValueError, SyntaxError):
             mappings[ast.literal_eval(key)] = route

@@ -51,9 +51,10 @@ class PretrainedReranker(Pretrained[M], Reranker):
 
         return self._in_batches(model.lengths(inputs), work)
 
-    def _inputs(self, model: Any, pairs: Sequence[tuple[str, str]]) -> Sequence[Any]:
+    def _inputs(self, model: Any, pairs: Sequence[tuple[str, str]]) -> Sequence[object]:
         """The tokenized pairs; a subclass may pass its parameters to the model."""
-        return model.inputs(pairs)  # type: ignore[no-any-return]
+        inputs: Sequence[object] = model.inputs(pairs)
+        return inputs
 
 
 def sigmoid(logits: Float32s) -> Float32s:
@@ -133,7 +134,7 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
         if not isinstance(self.name_or_path, Start):
             _check_architecture(self.folder)
 
-    def _inputs(self, model: Any, pairs: Sequence[tuple[str, str]]) -> Sequence[Any]:
+    def _inputs(self, model: Any, pairs: Sequence[tuple[str, str]]) -> Sequence[object]:
         settings: ModelSettings = model.settings
         if self.prompt is not None:
             prompt = self.prompt
@@ -141,7 +142,8 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
             prompt = (
                 settings.default_prompt if self.prompt_name is None else settings.prompt(self.prompt_name, self.name_or_path)
             )
-        return model.inputs(pairs, prompt)  # type: ignore[no-any-return]
+        inputs: Sequence[object] = model.inputs(pairs, prompt)
+        return inputs
 
     def _settings(self) -> dict[str, object]:
         """Parameters of the fingerprint: those of prompts only if they are set, as earlier releases had none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...core.errors import InputError, ParameterError
 from ..models.base import NAMELESS, token_ids
@@ -14,7 +14,7 @@ from ..models.hub import library, seq2seq
 from .crossencoder import SAMPLE, PretrainedReranker
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
 KIND = "T5 reranker"
 MIN_DOCUMENT_TOKENS = 32  # tokens of the document that are read after a long query
@@ -93,14 +93,15 @@ class MonoT5Model:
     def lengths(self, inputs: list[list[int]]) -> list[int]:
         return list(map(len, inputs))
 
-    def logits(self, module: nn.Module, inputs: list[list[int]]) -> Any:
+    def logits(self, module: nn.Module, inputs: list[list[int]]) -> Tensor:
         """Log-probability of the first word for each input of a batch, float32."""
         torch = library("torch", "a T5 reranker")
         ids, mask = padded(inputs, self.pad, next(module.parameters()).device)
         start = torch.full((len(inputs), 1), self.start, device=ids.device)
         with torch.inference_mode():
             output = module(input_ids=ids, attention_mask=mask, decoder_input_ids=start, use_cache=False)
-            return torch.log_softmax(output.logits[:, 0, self.words].float(), dim=1)[:, 0]
+            logits: Tensor = torch.log_softmax(output.logits[:, 0, self.words].float(), dim=1)[:, 0]
+        return logits
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         return token_ids(self.tokenizer, texts, special=False)

@@ -63,9 +63,10 @@ class SpladeModel:
             pooled = self._pooled(self.prepared.module, ids).cpu().numpy()
         return [_nonzero(row, terms) for row in pooled]
 
-    def _pooled(self, network: nn.Module, ids: list[list[int]]) -> Any:
+    def _pooled(self, network: nn.Module, ids: list[list[int]]) -> Tensor:
         tokens, mask = padded(ids, self.padding, next(network.parameters()).device)
-        return network(tokens, mask)
+        pooled: Tensor = network(tokens, mask)
+        return pooled
 
 
 class Static:
@@ -149,7 +150,7 @@ def _network(checkpoint: SpladeCheckpoint, name: str) -> tuple[nn.Module, int, i
             super().__init__()
             self.body, self.head = module, head
 
-        def forward(self, tokens: Tensor, mask: Tensor) -> Any:
+        def forward(self, tokens: Tensor, mask: Tensor) -> object:
             hidden = self.body(tokens, mask) if network else self.body(input_ids=tokens, attention_mask=mask).logits
             attended = mask.bool()
             if pooling == "max":
