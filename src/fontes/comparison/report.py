@@ -13,7 +13,6 @@ import numpy as np
 from ..core import Documents, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.arrays import Float64s
 from ..core.checks import check_whole
-from ..core.values import Documents
 from ..measures.evaluation import (
     MAX_LOOKUPS,
     BothLabels,
