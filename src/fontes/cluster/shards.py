@@ -20,8 +20,7 @@ from ..core.answers import NAME, join_facts
 from ..core.arrays import Float32s, Int32s, Int64s
 from ..core.errors import FontesError, IndexFormatError
 from ..core.part import indexes_of, walk
-from ..core.stage import AnyStage
-from ..core.stage import Ranker
+from ..core.stage import AnyStage, Ranker
 from ..core.strings import Strings
 from ..core.work import ProgressCallback, resources, work
 from ..index.files import shard_of, with_segments

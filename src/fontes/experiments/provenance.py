@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from ..comparison import Report
 from ..core import Doc, InputError, Qrels, Topic, Topics
 from ..core.part import indexes_of, walk
-from ..core.work import cpuinfo
 from ..core.stage import AnyStage
+from ..core.work import cpuinfo
 from ..datasets import Dataset
 from ..plots.tables import json_values
 from ..storage.hashes import hash_file, hash_json

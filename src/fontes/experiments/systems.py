@@ -24,12 +24,7 @@ from ..comparison import Report, SystemRun, Testing, compare_runs
 from ..comparison.report import both_labels, labels_of
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Strings, Topic, Topics, Turn
 from ..core.part import Names, indexes_of, walk
-from ..core.stage import Cut
-from ..core.stage import Scaled
-from ..core.stage import Sum
-from ..core.stage import steps as steps_of
-from ..core.stage import AnyStage
-from ..core.stage import Ranker
+from ..core.stage import AnyStage, Cut, Ranker, Scaled, Sum, steps as steps_of
 from ..core.values import Documents
 from ..core.work import Progress, ProgressCallback, cluster, reporter
 from ..fusion import Fusion

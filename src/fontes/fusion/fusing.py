@@ -12,17 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Explanation, InputError, ParameterError, PipelineError, Run, Stage, Topic, Topics
-from ..core.arrays import Float64s
-from ..core.arrays import Int64s
-from ..core.arrays import Ints
-from ..core.arrays import Scalar
+from ..core.arrays import Float64s, Int64s, Ints, Scalar
 from ..core.hints import nearest
 from ..core.pairs import Pairs
 from ..core.parameters import tuned
 from ..core.searches import matches_of_any
-from ..core.stage import count_of_any
-from ..core.stage import topic_of
-from ..core.stage import Ranker
+from ..core.stage import Ranker, count_of_any, topic_of
 
 
 def reciprocal_rank(ranks: Float64s, candidates: Int64s, k: float) -> Float64s:

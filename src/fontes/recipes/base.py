@@ -17,9 +17,8 @@ from ..core.hints import nearest
 from ..core.parameters import Parameter, parameters
 from ..core.part import Part
 from ..core.registry import Registry
-from ..core.work import ProgressCallback
-from ..core.work import work
 from ..core.stage import AnyStage
+from ..core.work import ProgressCallback, work
 from ..datasets import named
 from ..experiments import Collection
 from ..experiments.problems import Problems, System, planned_index

@@ -17,19 +17,9 @@ from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.hints import nearest
 from ..core.run import Ranking, Run
-from ..core.stage import Stage
-from ..core.values import Doc
-from ..core.values import Documents
-from ..core.values import Hit
-from ..core.values import Qrels
-from ..core.values import Topic
-from ..core.values import Topics
-from ..core.values import text_of
-from ..core.work import Progress
-from ..core.work import ProgressCallback
-from ..core.work import reporter
-from ..core.work import work
-from ..core.stage import Ranker
+from ..core.stage import Ranker, Stage
+from ..core.values import Doc, Documents, Hit, Qrels, Topic, Topics, text_of
+from ..core.work import Progress, ProgressCallback, reporter, work
 from .duplicates import Duplicate, kind_of
 from .examples import Example, Examples, Passage, reranker_of, round_float32
 

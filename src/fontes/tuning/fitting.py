@@ -17,12 +17,8 @@ import numpy as np
 from ..core import FontesError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.arrays import Bools, Float64s
 from ..core.expression import part
-from ..core.work import Progress
-from ..core.work import ProgressCallback
-from ..core.work import reporter
-from ..core.work import unreported
-from ..core.work import work
 from ..core.stage import Ranker
+from ..core.work import Progress, ProgressCallback, reporter, unreported, work
 from ..measures.measure import Measure
 from .fitted import Candidate, Fitted
 from .folds import Groups, folds_of, units_of

@@ -14,12 +14,8 @@ import numpy as np
 
 from ..core import MissingExtraError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.arrays import Bools, Float64s, Int64s
-from ..core.part import Part
-from ..core.part import fix_precision
-from ..core.part import precisions_of
-from ..core.part import walk
-from ..core.stage import AnyStage
-from ..core.stage import Ranker
+from ..core.part import Part, fix_precision, precisions_of, walk
+from ..core.stage import AnyStage, Ranker
 from ..core.work import cluster, work
 from ..measures.evaluation import Evaluation, check_agreement, judgments_of, measure_run
 from ..measures.measure import Measure
