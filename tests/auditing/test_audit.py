@@ -13,8 +13,7 @@ from fontes.auditing import AuditReport
 from fontes.core import Doc, Qrels, Run, Topics
 from fontes.measures.ties import TiedScores
 from fontes.train import leakage
-from fontes.train.copies import CopySearch
-from fontes.train.duplicates import plain_text
+from fontes.train.duplicates import CopySearch, plain_text
 
 LONG = "limestone dissolves slowly in rain water that carries carbon dioxide from the soil above the cave"
 

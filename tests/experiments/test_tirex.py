@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 import fontes as ft
-from fontes.experiments.measurements import MEASURED, measuring
+from fontes.experiments.metadata import MEASURED, measuring
 
 FILE = """
 measurements = true

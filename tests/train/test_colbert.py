@@ -24,7 +24,7 @@ pytest.importorskip("accelerate")
 pytest.importorskip("datasets")
 
 from fontes.neural.late.trainable import trainable  # noqa: E402
-from fontes.train.colbert_loss import ColBERTLoss, maxsims  # noqa: E402
+from fontes.train.losses import ColBERTLoss, maxsims  # noqa: E402
 
 SETTINGS = ColBERTSettings(
     epochs=6, batch=16, mini_batch=32, lr=1e-2, warm_up=0.05, dropout=0.0, precision="float32", evaluations=1

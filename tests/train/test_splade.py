@@ -22,7 +22,7 @@ pytest.importorskip("accelerate")
 pytest.importorskip("datasets")
 
 from fontes.neural.sparse.trainable import trainable  # noqa: E402
-from fontes.train.splade_loss import SpladeLoss, products  # noqa: E402
+from fontes.train.losses import SpladeLoss, products  # noqa: E402
 
 SETTINGS = SpladeSettings(
     epochs=8,

@@ -15,7 +15,7 @@ import fontes as ft
 from fontes.core import InputError, ParameterError
 from fontes.core.expression import part
 from fontes.tuning import Fitted, fit, fitting
-from fontes.tuning.memory import peak_memory
+from fontes.tuning.fitting import peak_memory
 
 POSTS = "sample:harbour/posts"
 

@@ -19,8 +19,7 @@ from ..measures.evaluation import Evaluation, measure_run
 from ..measures.measure import Measure
 from ..measures.ties import TiedScores
 from ..storage.files import STANDARD, reading
-from ..train.copies import CopySearch
-from ..train.duplicates import plain_text, plain_topic
+from ..train.duplicates import CopySearch, plain_text, plain_topic
 from ..train.sources import TrainingData
 
 

@@ -13,8 +13,7 @@ from ..measures.ranks import NOT_RETRIEVED
 from ..measures.ties import SAMPLES
 from ..passages import Deduplicate
 from ..reorder.own_documents import own_documents_first
-from ..train.copies import CopySearch
-from ..train.duplicates import plain_topic
+from ..train.duplicates import CopySearch, plain_topic
 from .audited import Audited, mean_of
 from .report import Finding, Means
 

@@ -32,7 +32,7 @@ from ..measures import DEFAULT, parse
 from ..plots.tables import SUFFIXES
 from ..storage.files import reading
 from .collection import Collection
-from .measurements import tracker
+from .metadata import tracker
 from .problems import Problems, System, planned_index
 from .provenance import Check, hash_of, hash_of_dataset, read_lock
 from .runner import FORMS, LOCK, RunPlan, run

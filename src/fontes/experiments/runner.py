@@ -27,7 +27,7 @@ from ..storage.files import links_in, write
 from ..storage.hashes import hash_json
 from ..storage.system import locked
 from .collection import Collection
-from .measurements import measuring
+from .metadata import measuring
 from .problems import System, is_inside
 from .provenance import hash_of, lock_of
 from .systems import Cache, Searches

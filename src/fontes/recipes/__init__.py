@@ -6,11 +6,10 @@ from .cair2021 import Cair2021
 from .cast2021 import Cast2021, CastPassages
 from .claims import Claims
 from .draws import DrawMean, Draws, run_draws
-from .errors import RankChanges
+from .errors import RankChanges, TurnErrors, turn_errors
 from .evidence import Evidence
 from .learning import RecipeTraining
 from .result import RecipeResult
-from .turn_errors import TurnErrors, turn_errors
 
 __all__ = [
     "Air2025",

@@ -23,8 +23,8 @@ from ..passages.aggregate import check_separator, parents_of
 from ..rewrite import Automatic, Manual
 from ..text.sentences import Spans, sentences
 from .base import AUTHORS_CODE, PUBLISHED, Need, Recipe
+from .errors import errors_table, turn_errors
 from .result import RecipeResult
-from .turn_errors import errors_table, turn_errors
 
 DOCUMENT_RUNS = "document_runs/"
 FIRST = 3  # documents among which a turn is found, as in the track's main measure

@@ -70,7 +70,7 @@ def train_colbert(
 def _fit(
     encoder: ColBERT | str | Path, settings: ColBERTSettings, split: TrainingSplit[Examples], search: SearchValidation
 ) -> Fit:
-    from . import colbert_loss
+    from . import losses
 
     start = start_of(encoder, ColBERT, "colbert", document_length=settings.max_length)
     model = trainable(start, markers=settings.markers, dropout=settings.dropout, seed=settings.seed)
@@ -81,10 +81,10 @@ def _fit(
         settings,
         start,
         model,
-        colbert_loss.maxsims(model),
+        losses.maxsims(model),
         kind="ColBERT model",
         trainer="MultiVectorEncoderTrainer",
-        loss=colbert_loss.ColBERTLoss(model, settings),
+        loss=losses.ColBERTLoss(model, settings),
         tokens=() if fill is None else [fill],
         facts={"dimensions": start.width, "markers": ", ".join(filter(None, model.prompts.values())) or "none"},
     )

@@ -83,7 +83,7 @@ def train_splade(
 def _fit(
     encoder: Splade | str | Path, settings: SpladeSettings, split: TrainingSplit[Examples], search: SearchValidation
 ) -> Fit:
-    from . import splade_loss
+    from . import losses
 
     start = start_of(encoder, Splade, "splade_encoder", max_length=settings.max_length)
     checkpoint = checkpoint_of(start.folder)
@@ -92,14 +92,14 @@ def _fit(
         static = _initial_weights(split.learned, tokenizer_in(checkpoint.transformer, f"{start.name_or_path} has no tokenizer"))
     model = trainable(start, dropout=settings.dropout, static=static, seed=settings.seed)
     static_queries = static is not None or checkpoint.static is not None
-    loss = splade_loss.SpladeLoss(model, settings, queries=not static_queries)
+    loss = losses.SpladeLoss(model, settings, queries=not static_queries)
     return encoder_fit(
         split,
         search,
         settings,
         start,
         model,
-        splade_loss.products(model),
+        losses.products(model),
         kind="SPLADE model",
         trainer="SparseEncoderTrainer",
         loss=loss,

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
+import subprocess
+import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +26,6 @@ from ..core.work import Progress, ProgressCallback, reporter, unreported, work
 from ..measures.measure import Measure
 from .fitted import Candidate, Fitted
 from .folds import Groups, folds_of, units_of
-from .memory import TOPICS, peak_memory
 from .result import cross_validated, held_out_values
 from .search import RunMemory, judged_topics, mean_measure
 
@@ -43,6 +46,7 @@ TIMED_TOPICS = 50  # topics whose time is measured
 TOO_SLOW = 10, 3  # after 10 topics with a median of more than 3 times the budget, timing ends
 _CALLS = itertools.count(1)  # of search_seconds
 TIME_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s)\s*")
+TOPICS = 10
 
 
 def fit(
@@ -381,3 +385,51 @@ def search_seconds(stage: Stage[Topics, Run], topics: Topics, budget: float = ma
         if len(seconds) == min_searches and float(np.median(seconds)) > factor * budget:
             break
     return seconds
+
+
+def peak_memory(path: Path, pipeline: str, texts: Iterable[str], k: int = 10) -> float:
+    """Return the peak resident memory in bytes of a process that opens an index and searches for a few texts.
+
+    The memory includes the pages of the index that the searches read, Python, and the libraries that the pipeline imports.
+
+    Args:
+        path: Folder of the index.
+        pipeline: The text of a pipeline.
+        texts: Queries.
+        k: Documents per query.
+
+    Returns:
+        NaN, with a warning, if the process fails, for instance because the index has an analyzer without a stored name.
+    """
+    task = json.dumps([str(path), pipeline, list(texts), k])
+    child = subprocess.run([sys.executable, "-m", __name__], input=task, capture_output=True, text=True)
+    if child.returncode:
+        reason = (child.stderr.strip().splitlines() or [f"exit code {child.returncode}"])[-1]
+        warnings.warn(f"the memory of {pipeline} cannot be measured: {reason}", stacklevel=2)
+        return float("nan")
+    return float(child.stdout.splitlines()[-1])
+
+
+def _peak() -> int:
+    """Return the peak resident memory of this process in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage would include the memory of the parent before exec
+        line = next(line for line in status.read_text(encoding="ascii").splitlines() if line.startswith("VmHWM"))
+        return 1024 * int(line.split()[1])
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
+
+
+def _search() -> None:
+    from ..index import Index
+
+    path, pipeline, texts, k = json.load(sys.stdin)
+    stage = part(pipeline, Index.open(path))
+    for text in texts:
+        stage.search(text, k)
+    print(_peak())
+
+
+if __name__ == "__main__":
+    _search()
