@@ -4,10 +4,9 @@
 # Documentation (https://github.com/xhluca/bm25s#mcp-server): `pip install "bm25s[mcp]"`, then `bm25 mcp launch --port 8000
 # --index-dir INDEX`. The extra takes any mcp, and release 2 has no mcp.server.fastmcp, which bm25s/mcp/server.py imports; cli.py turns
 # the ImportError into exit code 1 without a message. With mcp 1 the server always speaks over standard input and output, whatever
-# --port says, and prints two lines there before it starts, where the protocol allows messages only
-# (https://modelcontextprotocol.io/specification/2025-06-18/basic/transports: "The server MUST NOT write anything to its stdout that is
-# not a valid MCP message"). The default k of `retrieve`, 10, is an error for fewer documents. Seen on 2026-11-30: the lines of
-# `expected`.
+# --port says, and prints two lines there before it starts, where the protocol allows nothing but messages
+# (https://modelcontextprotocol.io/specification/2025-06-18/basic/transports). The default k of `retrieve`, 10, is an error for fewer
+# documents. Seen on 2026-11-30: the lines of `expected`.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
