@@ -31,7 +31,7 @@ def main() -> NoReturn:
     completed = next(filter(None, map(os.environ.get, COMPLETED)), "") if COMPLETING in os.environ else ""
     word = command_of(completed.split()[1:] or arguments)
 
-    def command(args: list[str], **settings: Any) -> Any:
+    def command(args: list[str], **settings: object) -> Any:
         if arguments[:1] == [QUICK] and COMPLETING not in os.environ:
             from .quick import quick_search
 

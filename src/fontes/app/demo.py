@@ -169,7 +169,7 @@ def _run(code: str) -> None:
         cli.main()
 
 
-def measured_tasks(index: Index) -> list[dict[str, Any]]:
+def measured_tasks(index: Index) -> list[dict[str, object]]:
     """Measure the pipelines of each task; return JSON values, with extras and recipes."""
     results = []
     for name, task in TASKS.items():

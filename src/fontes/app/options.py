@@ -218,7 +218,7 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
 
 
 def options_of(
-    source: Any, *names: str, to: str = "settings", flags: Mapping[str, Sequence[str]] | None = None, **help: str
+    source: object, *names: str, to: str = "settings", flags: Mapping[str, Sequence[str]] | None = None, **help: str
 ) -> Callable[[Command], Command]:
     """Add an option for each parameter of a class or function; the command gets the values that were typed as a dict.
 
@@ -336,7 +336,7 @@ def _default_of(parameter: Parameter) -> str:
     return f"{default:g}" if isinstance(default, float) else str(default)
 
 
-def _extend(run: Any, command: Command, options: Mapping[str, tuple[Any, Any]], without: str = "") -> None:
+def _extend(run: Any, command: Command, options: Mapping[str, tuple[object, object]], without: str = "") -> None:
     """Give `run` the signature of `command`, less the argument `without`, plus options: annotation and default by name."""
     hints = get_type_hints(command, include_extras=True)
     parameters = [

@@ -213,7 +213,7 @@ def _branch(explanation: Explanation, parent: Tree | None) -> Tree:
     return tree
 
 
-def _named(facts: dict[str, Any], model: str = "encoder") -> str:
+def _named(facts: dict[str, object], model: str = "encoder") -> str:
     """The name of stored vectors, if they have one, and their model."""
     return f"{facts['name']} = {facts[model]}" if "name" in facts else str(facts[model])
 

@@ -14,7 +14,7 @@ from ..core.hints import nearest
 from ..core.part import fix_precision, stages, walk
 from ..core.registry import provided
 from ..core.searches import filtered
-from ..core.stage import steps
+from ..core.stage import Ranker, steps
 from ..core.work import cluster, work
 from ..index.factory import stage_method
 from .flags import LEXICAL, MODELS, ray_of
@@ -184,7 +184,7 @@ def reranker(text: str, index: Index, doing: str = "fontes rerank") -> Stage[Run
     return stage
 
 
-def applied(stage: Stage[Any, Run], value: object, ray: str | None) -> Run:
+def applied(stage: Ranker, value: object, ray: str | None) -> Run:
     """Apply a stage, on a cluster if the option `Ray` is given, in the default precision of models."""
     with work(ray=ray_of(ray)):
         actors = cluster()

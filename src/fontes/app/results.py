@@ -86,7 +86,7 @@ def total_of(ranking: Ranking) -> dict[str, object]:
         return {"value": ranking.offset + len(ranking), "relation": "gte", "reason": str(error)}
 
 
-def facets_as_json(counts: Mapping[str, Mapping[Any, int]]) -> dict[str, list[dict[str, object]]]:
+def facets_as_json(counts: Mapping[str, Mapping[object, int]]) -> dict[str, list[dict[str, object]]]:
     """Return counts by column and value as JSON values, at most 100 values of a column, the most frequent first."""
     return {
         column: [{"value": value, "count": count} for value, count in islice(values.items(), FACET_VALUES)]
@@ -275,7 +275,7 @@ def print_least_count(ranking: Ranking, stage: Part) -> None:
         say(f"{more}{total['value']:,} documents match.")
 
 
-def print_facets(counts: Mapping[str, Mapping[Any, int]]) -> None:
+def print_facets(counts: Mapping[str, Mapping[object, int]]) -> None:
     """Print a line for each column: its most frequent values with their numbers of documents."""
     for column, values in counts.items():
         shown = [f"{value} ({count:,})" for value, count in islice(values.items(), SHOWN_VALUES)]

@@ -7,12 +7,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import Doc, Qrels, Run, Topics
+from ..core.arrays import AnyArray
 from ..formats import read_corpus
 from ..formats.columns import TREC_RUN
 from ..measures.evaluation import Evaluation, measure_run
@@ -143,7 +142,7 @@ class AuditedCollection:
                     self.namesakes.append(doc.id)
 
 
-def mean_of(measure: Measure, values: NDArray[Any]) -> float:
+def mean_of(measure: Measure, values: AnyArray) -> float:
     """Return the mean of values of topics, or the sum for a count."""
     return float(values.sum() if measure.summed else values.mean())
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import ParameterError
-from ..core.arrays import Bools, Floats, Int64s
+from ..core.arrays import AnyArray, Bools, Floats, Int64s
 
 DIGITS = 12  # decimals in which differences are compared
 EXACT_WILCOXON = 50  # greatest number of nonzero differences for the exact distribution
@@ -288,7 +286,7 @@ def _signs(n: int, total: int, seed: int, rows: int) -> Iterator[Floats]:
     for start in range(0, total, rows):
         count = min(rows, total - start)
         if n <= EXACT_FISHER:
-            bits: NDArray[Any] = (np.arange(start, start + count)[:, None] >> np.arange(n)) & 1
+            bits: AnyArray = (np.arange(start, start + count)[:, None] >> np.arange(n)) & 1
         else:
             width = -(-n // 8)
             packed = np.frombuffer(generator.bytes(count * width), dtype=np.uint8).reshape(count, width)

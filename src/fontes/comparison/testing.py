@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import InputError, ParameterError, Run
-from ..core.arrays import Float64s, Floats, Int64s
+from ..core.arrays import AnyArray, Float64s, Floats, Int64s
 from ..measures.evaluation import Evaluation
 from ..measures.measure import Measure
 from ..measures.names import parse
@@ -74,7 +73,7 @@ class Testing:
 
     def test_all(
         self, values: Sequence[Float64s], pairs: Sequence[tuple[int, int]], differences: Float64s
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    ) -> tuple[AnyArray, AnyArray]:
         """Test all pairs of systems by all measures.
 
         Args:

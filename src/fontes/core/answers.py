@@ -58,7 +58,7 @@ class TokenBudget:
             self._change.notify_all()
 
 
-def answers_of(topics: Topics) -> dict[str, Any]:
+def answers_of(topics: Topics) -> dict[str, object]:
     """Return counts and SHA-256 sums of the answers of language models that topics carry; empty without any."""
     facts = (topic.metadata.get(NAME) for topic in topics.values() if topic.metadata)
     return join_facts(fact for listed in facts if isinstance(listed, (list, tuple)) for fact in listed if _is_fact(fact))
@@ -70,7 +70,7 @@ def cited_answer(topic: Topic) -> dict[str, Any] | None:
     return dict(value) if isinstance(value, Mapping) and {"text", "sentences"} <= value.keys() else None
 
 
-def join_facts(facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def join_facts(facts: Iterable[Mapping[str, Any]]) -> dict[str, object]:
     """Join the facts of several answers: counts are added, sums and models are listed once."""
     sums: dict[str, None] = {}
     models: dict[str, None] = {}

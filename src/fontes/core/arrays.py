@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,5 +27,7 @@ Numbers: TypeAlias = NDArray[np.number]
 Indices: TypeAlias = NDArray[np.intp]
 Objects: TypeAlias = NDArray[np.object_]
 Records: TypeAlias = NDArray[np.void]
+AnyArray: TypeAlias = NDArray[Any]
+"""An array of numbers whose type is known when it is read or computed."""
 Int: TypeAlias = int | np.integer
 """A number of Python or of an array, which compiled loops do not tell apart."""

@@ -70,7 +70,7 @@ def part(text: str, index: object = None, *, systems: Mapping[str, object] | Non
 
 def tunable(
     text: str, index: object = None, *, indexes: Mapping[str, object] | None = None
-) -> tuple[Callable[..., AnyStage], dict[str, Any]]:
+) -> tuple[Callable[..., AnyStage], dict[str, object]]:
     """Parse an expression in which some parameters are `tune()`, `tune(0.3, 0.9)`, `tune(0.3, 0.9, 0.1)` or `tune([…])`.
 
     Returns:
@@ -150,7 +150,7 @@ class _Builder(PythonText):
             self._depth -= 1
 
     def _mapping(self, node: ast.Dict, value_of: Callable[[str, ast.expr], object]) -> FrozenDict[object]:
-        values: dict[str, object] = {}
+        values: dict[str, Any] = {}
         for key, item in zip(node.keys, node.values, strict=True):
             if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
                 raise self.error(key or item, "the names of a mapping are strings: {'title': 3, 'text': 1}")

@@ -131,7 +131,7 @@ class Group:
             elif not isinstance(clause, Condition):
                 yield clause
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the query as JSON values: an object per clause with its class's arguments, without defaults."""
         return _dict_of(self)
 
@@ -173,7 +173,7 @@ _KINDS: tuple[tuple[set[str], type[Leaf | Condition]], ...] = (
 """Keys that identify each class of clauses; the first match applies, else Group."""
 
 
-def _dict_of(clause: Clause) -> dict[str, Any]:
+def _dict_of(clause: Clause) -> dict[str, object]:
     values: dict[str, Any] = {}
     for field in fields(clause):
         value = getattr(clause, field.name)

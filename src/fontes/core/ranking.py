@@ -179,7 +179,7 @@ class Ranking(Tabular, Sequence[Hit]):
             pages[first] = Ranking(self._topic, self._ids, self._codes[page], self.scores[page], self.documents).docs()
         return pages[first]
 
-    def to_columns(self, *, text: bool = False, columns: Sequence[str] = ()) -> dict[str, Any]:
+    def to_columns(self, *, text: bool = False, columns: Sequence[str] = ()) -> dict[str, object]:
         """Return the columns query_id, doc_id, score, rank (counted from 1).
 
         Args:
@@ -275,7 +275,9 @@ class Ranking(Tabular, Sequence[Hit]):
         return f"Ranking({len(self)} documents for topic '{self.topic.id}')"
 
 
-def with_documents(rows: dict[str, Any], docs: Callable[[], list[Doc]], text: bool, columns: Sequence[str]) -> dict[str, Any]:
+def with_documents(
+    rows: dict[str, object], docs: Callable[[], list[Doc]], text: bool, columns: Sequence[str]
+) -> dict[str, object]:
     """Add the title, text and metadata of each row's document to the columns of rows; see `Ranking.to_columns`."""
     if isinstance(columns, str):
         raise ParameterError(f"columns is a list of names: columns=['{columns}']")

@@ -46,7 +46,7 @@ class Stage(Part, ABC, Generic[A, B]):
     """Whether the first part of its explanation is the document's score in the input run, which earlier stages explain."""
     reads_system: ClassVar[bool] = False
     """Whether a stage from run to run reads the text of all stages before it from the run's provenance."""
-    _types: ClassVar[tuple[Any, Any]] = (Any, Any)
+    _types: ClassVar[tuple[object, object]] = (Any, Any)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -106,7 +106,7 @@ class Stage(Part, ABC, Generic[A, B]):
         return result  # type: ignore[no-any-return]
 
     @cached_property
-    def _provenance(self) -> dict[str, Any]:
+    def _provenance(self) -> dict[str, object]:
         indexes = {name: index.fingerprint for name, index in indexes_of(self).items()}
         return {"system": repr(self), "indexes": indexes}
 
@@ -174,7 +174,7 @@ class Stage(Part, ABC, Generic[A, B]):
         return ranking.page(offset, partial(self.count, topic))
 
     @cached_property
-    def _cuts(self) -> dict[tuple[int, int], Stage[Any, Any]]:
+    def _cuts(self) -> dict[tuple[int, int], AnyStage]:
         """Last stage cut by `best`, by k and offset, whose cached values serve the next query."""
         return {}
 
@@ -248,7 +248,7 @@ class Stage(Part, ABC, Generic[A, B]):
         depth = getattr(self, self.depth_field)
         return self if k == depth or (k > depth and not self.has_default_depth) else self.with_(**{self.depth_field: k})
 
-    def check_after(self, earlier: Sequence[Stage[Any, Any]]) -> None:
+    def check_after(self, earlier: Sequence[AnyStage]) -> None:
         """Raise FontesError, before any work, if the stage cannot follow these stages of its pipeline."""
 
     def without_limit(self) -> Stage[A, B]:
@@ -263,7 +263,7 @@ class Stage(Part, ABC, Generic[A, B]):
                 f"{doing} needs a stage from {takes.__name__} to {gives.__name__}"
             )
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         shown = super().shown()
         if self._is_cut:
             shown.pop(self.depth_field)
@@ -366,7 +366,7 @@ Cut.name = "cut"  # not registered: the stage of that name makes it, besides oth
 class Pipeline(Stage[Any, Any]):
     """Consecutive stages: `a >> b`."""
 
-    stages: tuple[Stage[Any, Any], ...]
+    stages: tuple[AnyStage, ...]
 
     @property
     def takes(self) -> Kind:
@@ -387,14 +387,14 @@ class Pipeline(Stage[Any, Any]):
             value = stage(value)
         return value
 
-    def cut(self, k: int) -> Stage[Any, Any] | None:
+    def cut(self, k: int) -> AnyStage | None:
         *earlier, last = self.stages
         if last.preserves_order:
             return Pipeline((*steps(Pipeline(tuple(earlier)) % k if earlier[1:] else earlier[0] % k), last))
         cut = last.cut(k)
         return None if cut is None else Pipeline((*earlier, *steps(cut)))
 
-    def without_limit(self) -> Stage[Any, Any]:
+    def without_limit(self) -> AnyStage:
         *earlier, last = self.stages
         return Pipeline((*earlier, last.without_limit()))
 
@@ -421,12 +421,12 @@ class Pipeline(Stage[Any, Any]):
         return retriever.matches(rewritten)
 
     @cached_property
-    def before_retriever(self) -> tuple[Stage[Any, Any], ...]:
+    def before_retriever(self) -> tuple[AnyStage, ...]:
         """The stages before the last retriever, which `count` repeats."""
         positions = (i for i, stage in enumerate(self.stages) if stage.takes is Topics and stage.gives is Run)
         return self.stages[: max(positions, default=0)]
 
-    def _last_retriever(self, topic: Topic) -> tuple[Stage[Any, Any], Topic]:
+    def _last_retriever(self, topic: Topic) -> tuple[AnyStage, Topic]:
         """The last retriever, and the topic that the earlier stages make of a topic."""
         position = len(self.before_retriever)
         for stage in self.stages[position + 1 :]:
@@ -495,7 +495,7 @@ class Scaled(Stage[Any, Run]):
     It does not pass `% k` on, as multiplied float32 scores may become equal.
     """
 
-    stage: Stage[Any, Run]
+    stage: Ranker
     weight: float
 
     @property
@@ -531,7 +531,7 @@ class Sum(Stage[Any, Run]):
     A document that a stage does not return gets 0 from it.
     """
 
-    stages: tuple[Stage[Any, Run], ...]
+    stages: tuple[Ranker, ...]
 
     @property
     def takes(self) -> Kind:
@@ -570,7 +570,7 @@ def topic_of(query: object) -> Topic:
     )
 
 
-def count_of_any(fusion: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], query: str | Topic, up_to: int | None) -> int:
+def count_of_any(fusion: Ranker, stages: Sequence[Ranker], query: str | Topic, up_to: int | None) -> int:
     """Return the number of documents that match one of some stages, as `Stage.count`; raises as `matches_of_any`."""
     fusion.require(Topics, Run, "count")
     topic = topic_of(query)
@@ -579,16 +579,16 @@ def count_of_any(fusion: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], que
     return at_most(len(matches_of_any(fusion, stages, topic)), up_to)
 
 
-def steps(stage: Stage[Any, Any]) -> tuple[Stage[Any, Any], ...]:
+def steps(stage: AnyStage) -> tuple[AnyStage, ...]:
     """Return the steps of a pipeline; any other stage is its own single step."""
     return stage.stages if isinstance(stage, Pipeline) else (stage,)
 
 
-def _terms(stage: Stage[Any, Run]) -> tuple[Stage[Any, Run], ...]:
+def _terms(stage: Ranker) -> tuple[Ranker, ...]:
     return stage.stages if isinstance(stage, Sum) else (stage,)
 
 
-def _binds_loosely(stage: Stage[Any, Any]) -> bool:
+def _binds_loosely(stage: AnyStage) -> bool:
     """Whether the stage's text needs parentheses after a weight."""
     return isinstance(stage, (Sum, Scaled, Pipeline)) or stage._is_cut
 

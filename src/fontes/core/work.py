@@ -333,7 +333,7 @@ def unreported(function: F) -> F:
     """Return a function that works as `function` does, and reports no progress."""
 
     @wraps(function)
-    def silently(*arguments: object, **named: object) -> Any:
+    def silently(*arguments: object, **named: object) -> object:
         if reporter() is silent:
             return function(*arguments, **named)
         with work(progress=silent):

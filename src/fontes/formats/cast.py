@@ -151,12 +151,12 @@ def _turns_key(conversation: Mapping[str, object]) -> str:
     return next((key for key in TURNS if key in conversation), TURNS[0])
 
 
-def _turns(conversation: Mapping[str, object]) -> list[Any] | None:
+def _turns(conversation: Mapping[str, Any]) -> list[Any] | None:
     turns = conversation.get(_turns_key(conversation))
     return turns if isinstance(turns, list) else None
 
 
-def _turn_number(row: Mapping[str, object]) -> Any:
+def _turn_number(row: Mapping[str, Any]) -> object:
     return next((row[name] for name in NUMBERS if name in row), None)
 
 
@@ -269,7 +269,7 @@ def _tree_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, t
     for row in rows:
         if _is_system(row):
             first_answer.setdefault(str(row.get("parent")), row)
-    unanswered: dict[str, Any] = {}
+    unanswered: dict[str, object] = {}
     turns: dict[tuple[int, int], Turn] = {}  # by row and answer, since the paths of a conversation share them
     for number, row in by_number.items():
         if _is_system(row):

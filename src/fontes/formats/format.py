@@ -333,7 +333,7 @@ class _WithHead(io.RawIOBase):
         return size
 
 
-def json_or_none(text: str) -> Any:
+def json_or_none(text: str) -> object:
     """Return a text as a JSON value, None if it is none."""
     try:
         return json.loads(text)

@@ -106,7 +106,7 @@ def chunks_of(frame: object, fields: Fields) -> Iterator[FrameChunk]:
         first += len(cells[0]) if cells else 0
 
 
-def _packed(ids: Sequence[str], titles: Sequence[str], texts: Sequence[str], rest: dict[str, list[Any]]) -> Packed:
+def _packed(ids: Sequence[str], titles: Sequence[str], texts: Sequence[str], rest: dict[str, list[object]]) -> Packed:
     if not rest:
         return packed_columns(ids, titles, texts)
     names = list(rest)
@@ -114,7 +114,7 @@ def _packed(ids: Sequence[str], titles: Sequence[str], texts: Sequence[str], res
     return packed_columns(ids, titles, texts, metadata_column(ids, values), values)
 
 
-def cell_value(cell: object) -> Any:
+def cell_value(cell: Any) -> object:
     """Return a cell as a JSON value.
 
     Dates are texts in ISO's form, at most to the microsecond; durations are seconds; whole decimals are whole numbers; arrays
@@ -166,7 +166,7 @@ def cell_value(cell: object) -> Any:
     return text
 
 
-def cell_values(cells: list[Any]) -> list[Any]:
+def cell_values(cells: list[object]) -> list[object]:
     """Return the cells of a column as JSON values; raises as `cell_value`, with the attribute `row` for the cell's number."""
     kinds = set(map(type, cells))
     if kinds <= PLAIN:
@@ -193,7 +193,7 @@ def is_json(value: Any) -> bool:
     return kind in PLAIN or (kind is float and value == value)
 
 
-def _of_numpy(cell: Any) -> Any:
+def _of_numpy(cell: Any) -> object:
     if isinstance(cell, np.ndarray):
         return cell[()] if cell.ndim == 0 else list(cell)
     if isinstance(cell, np.datetime64 | np.timedelta64):

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from ..core import InputError, MissingExtraError, ParameterError
 from ..storage.files import BOM, InputFile, reading
@@ -29,7 +28,7 @@ def header_of(metadata: Mapping[str, object]) -> bytes:
     return "\n".join(lines).encode(errors="backslashreplace")
 
 
-def read_metadata(path: str | Path) -> dict[str, Any]:
+def read_metadata(path: str | Path) -> dict[str, object]:
     """Read the header of a run; empty if it has none.
 
     Args:

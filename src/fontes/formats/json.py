@@ -101,7 +101,7 @@ def record_table(name: str, rows: Iterator[tuple[int, object]], unit: str) -> Ta
     return Table(name, list(first), chain([(number, list(first.values()))], cells), unit)
 
 
-def _of_split(file: File, split: str | None) -> dict[str, list[Any]]:
+def _of_split(file: File, split: str | None) -> dict[str, list[object]]:
     """Return what the file has for each topic of a split: pairs (document, value), or the items of a list.
 
     Args:
@@ -112,7 +112,7 @@ def _of_split(file: File, split: str | None) -> dict[str, list[Any]]:
         InputError: The value is broken, of another shape, or a topic occurs twice.
         ParameterError: There are several splits and none is named, or not the one that is named.
     """
-    splits: dict[str, dict[str, list[Any]]] = {}
+    splits: dict[str, dict[str, list[object]]] = {}
     text = _TextBuffer(file)
     for keys, value in _innermost(text):
         *parents, topic = keys
@@ -207,7 +207,7 @@ def json_items(source: InputFile) -> Iterator[Any]:
         raise text.error("broken JSON (Extra data)")
 
 
-def _list_key(row: dict[str, Any], fields: Fields) -> str:
+def _list_key(row: dict[str, object], fields: Fields) -> str:
     """Return the key of the only list of objects in an object that is no document, or ""."""
     keys = fields.keys(tuple(row))
     lists = [key for key, value in row.items() if _is_list_of_objects(value)]

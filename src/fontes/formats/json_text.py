@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 
-def json_text(value: Any, **options: Any) -> str:
+def json_text(value: object, **options: Any) -> str:
     """Return a value as JSON, with null for NaN and infinities.
 
     Args:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from ..core import Doc, InputError
 from ..core.checks import string_of
@@ -39,7 +38,7 @@ class Kilt(Format, name="kilt"):
         return True
 
 
-def _page(row: dict[str, Any], where: str) -> Doc:
+def _page(row: dict[str, object], where: str) -> Doc:
     paragraphs = row.get("text")
     if "wikipedia_id" not in row or not isinstance(paragraphs, list):
         raise InputError(f"{where}: not a page of KILT: 'wikipedia_id' and 'text', a list of paragraphs, are needed")

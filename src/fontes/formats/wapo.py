@@ -43,7 +43,7 @@ class WashingtonPost(Format, name="wapo"):
         return True
 
 
-def _article(row: dict[str, Any], where: str) -> Doc:
+def _article(row: dict[str, object], where: str) -> Doc:
     blocks = row.get("contents")
     if "id" not in row or not (blocks is None or isinstance(blocks, list)):
         raise InputError(f"{where}: not an article of The Washington Post: 'id' and 'contents', a list, are needed")
@@ -55,12 +55,12 @@ def _article(row: dict[str, Any], where: str) -> Doc:
     return Doc(article_id, _text(blocks), spaced(title) if isinstance(title, str) else "", _metadata(row, blocks, where))
 
 
-def _text(blocks: list[dict[str, Any]]) -> str:
+def _text(blocks: list[dict[str, object]]) -> str:
     paragraphs = (block.get("content") for block in blocks if block.get("subtype") == "paragraph")
     return spaced(" ".join(resolved(TAG.sub("", paragraph)) for paragraph in paragraphs if isinstance(paragraph, str)))
 
 
-def _metadata(row: dict[str, Any], blocks: list[dict[str, Any]], where: str) -> dict[str, str]:
+def _metadata(row: dict[str, object], blocks: list[dict[str, object]], where: str) -> dict[str, str]:
     url, published = row.get("article_url"), row.get("published_date")
     kickers = (block.get("content") for block in blocks if block.get("type") == "kicker")
     values = {

@@ -166,7 +166,7 @@ class Draft:
         edges = [n for n in range(1, len(order)) if shard_of(self.entries[n - 1]) != shard_of(self.entries[n])]
         return list(pairwise([0, *edges, len(order)]))[::-1] if order else []
 
-    def move_into(self, path: Path) -> list[dict[str, Any]]:
+    def move_into(self, path: Path) -> list[dict[str, object]]:
         """Move new folders into the index at `path`, where no manifest names them yet. Returns the manifest's entries."""
         with work(threads=1, memory=min(MEMORY, resources().memory)):
             for leaves, folder in self._merged:  # encodings made during the merge

@@ -137,12 +137,12 @@ def manifest_file(path: Path) -> tuple[int, int] | None:
     return facts.st_ino, facts.st_mtime_ns
 
 
-def check_sizes(path: Path, manifest: dict[str, Any]) -> None:
+def check_sizes(path: Path, manifest: dict[str, object]) -> None:
     """Raise IndexFormatError unless each file of the manifest exists and has its full length."""
     _check_files(path, manifest, wrong_size)
 
 
-def check_contents(path: Path, manifest: dict[str, Any]) -> None:
+def check_contents(path: Path, manifest: dict[str, object]) -> None:
     """Raise IndexFormatError unless each file of the manifest has the content that was written."""
     _check_files(path, manifest, changed)
 
@@ -164,7 +164,7 @@ def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTa
             yield folder / segment["deleted"]["name"], segment["deleted"]["files"]
 
 
-def is_same_state(first: dict[str, Any], second: dict[str, Any]) -> bool:
+def is_same_state(first: dict[str, object], second: dict[str, object]) -> bool:
     """Whether two manifests name the same folders with the same content.
 
     An index that is built again from the same documents has the same fingerprint, but other folders.
@@ -194,13 +194,13 @@ def entry_of(segment: Path, counts: dict[str, int], shard: int | None = None) ->
     return {"name": f"{SEGMENT}-{hash_json(files)[:16]}", **shard_entry, **counts, "files": files, "deleted": None}
 
 
-def with_segments(manifest: dict[str, Any], segments: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def with_segments(manifest: dict[str, object], segments: Sequence[dict[str, Any]]) -> dict[str, object]:
     """Return a manifest with these segments."""
     new = {**manifest, "segments": list(segments)}
     return {**new, "fingerprint": _fingerprint(new)}
 
 
-def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
+def write_manifest(folder: Path, manifest: dict[str, object]) -> Path:
     """Write a manifest to disk in a folder."""
     facts = {key: value for key, value in manifest.items() if key != "segments"}
     with (folder / MANIFEST).open("w", encoding="utf-8") as file:

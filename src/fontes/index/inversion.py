@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..core.arrays import Bytes, Int32s, Int64s, Ints
+from ..core.arrays import AnyArray, Bytes, Int32s, Int64s, Ints
 from ..core.strings import Strings, offsets_of
 from ..core.work import resources, thread_count, work
 from ..storage.arrays import ByteWriter, NumberWriter, fixed, read_array
@@ -93,13 +92,13 @@ class PostingRuns:
         self._types |= {f"row_ends-{name}": np.int64 for name in payloads}
         self._parts = {**self.PARTS, **{f"row_ends-{name}": f"rows-{name}" for name in payloads}}
         self._lock = threading.Lock()
-        self._pending: list[dict[str, NDArray[Any]]] = []
+        self._pending: list[dict[str, AnyArray]] = []
         self._counts: list[int] = [0]  # number of terms before each run
         self._ends = dict.fromkeys(self._parts, 0)  # total lengths of the divided arrays
         self._spilled = False
-        self._mapped: dict[str, NDArray[Any]] | None = None
+        self._mapped: dict[str, AnyArray] | None = None
 
-    def append(self, run: dict[str, NDArray[Any]], spill: bool) -> None:
+    def append(self, run: dict[str, AnyArray], spill: bool) -> None:
         """Append a run, whose ends count from its own start; `spill` writes all runs to disk."""
         with self._lock:
             for ends, part in self._parts.items():
@@ -162,7 +161,7 @@ class PostingRuns:
         merge_rows(arrays[f"rows-{name}"], starts, *blocks, df, rows, sizes)
         return rows, sizes
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Return the arrays of all runs, after the last one was appended."""
         with self._lock:
             if self._spilled:
@@ -181,7 +180,7 @@ class PostingRuns:
     def _file(self, name: str) -> Path:
         return self._folder / f"runs.{name}"
 
-    def _map(self, name: str, dtype: type[np.generic]) -> NDArray[Any]:
+    def _map(self, name: str, dtype: type[np.generic]) -> AnyArray:
         file = self._file(name)
         return fixed(np.memmap(file, dtype, "r") if file.stat().st_size else np.empty(0, dtype))
 
@@ -295,7 +294,7 @@ def chunks(df: Ints, size: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _splits(arrays: dict[str, NDArray[Any]], counts: Int64s, size: int) -> Sequence[Bytes]:
+def _splits(arrays: dict[str, AnyArray], counts: Int64s, size: int) -> Sequence[Bytes]:
     """Return terms, ascending, that divide the postings of all runs into chunks of about `size`, from samples of the terms."""
     samples: list[tuple[bytes, int]] = []
     step = max(1, size // SAMPLES)
@@ -329,7 +328,7 @@ class _Analysed(NamedTuple):
 class _Worker:
     """Analyses and inverts batches of documents with its own vocabulary."""
 
-    def __init__(self, settings: IndexSettings, payloads: Sequence[Payload[Any]], runs: PostingRuns, memory: int) -> None:
+    def __init__(self, settings: IndexSettings, payloads: Sequence[Payload[object]], runs: PostingRuns, memory: int) -> None:
         self._analyzer = settings.analyzer
         self._fields, self._has_positions = len(settings.fields), settings.positions
         self._payloads, self._memory = payloads, memory

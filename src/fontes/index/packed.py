@@ -15,12 +15,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..core.arrays import Bools, Bytes, Float32s, Float64s, Int32s, Int64s, Ints, UInt16s, UInt32s
+from ..core.arrays import AnyArray, Bools, Bytes, Float32s, Float64s, Int32s, Int64s, Ints, UInt16s, UInt32s
 from ..storage.arrays import fixed
 from ..storage.compiled import affordable
 from .packed_kernels import BLOCK, DEPTHS, POSITION_BITS, WINDOW, read_lists, unpack
@@ -252,7 +251,7 @@ def bound_shapes(terms: int, rows: int, documents: int) -> Shapes:
     }
 
 
-def zeros(shapes: Shapes) -> dict[str, NDArray[Any]]:
+def zeros(shapes: Shapes) -> dict[str, AnyArray]:
     """Return arrays of zeros."""
     return {name: np.zeros(shape, dtype) for name, (dtype, shape) in shapes.items()}
 

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Protocol, TypeAlias, TypeVar
+from typing import IO, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..core.arrays import Bools, Bytes, Float64s, Floats, Int32s, Int64s, Ints, Numbers, UInt16s
+from ..core.arrays import AnyArray, Bools, Bytes, Float64s, Floats, Int32s, Int64s, Ints, Numbers, UInt16s
 from ..core.errors import IndexFormatError
 from ..core.strings import offsets_of
 from ..storage.arrays import ByteWriter, fixed
@@ -36,10 +35,10 @@ K1, B = 0.9, 0.4  # of the curve by which the bounds of texts are made: BM25's d
 NO_POSTING_CODES = np.zeros(0, np.uint16)
 POSTINGS = ("docs", "codes", "places", "place_codes")  # of `PackedLists.postings`
 BOUNDS = ("best", "kth", "rows", "champions", "cuts", "champion_codes")  # arrays of bounds in a file
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, AnyArray]
 Item = TypeVar("Item")
 Postings: TypeAlias = tuple[Int32s, Int32s]  # documents, term frequencies
-Weigher = Callable[[NDArray[Any], NDArray[Any]], Float64s]
+Weigher = Callable[[AnyArray, AnyArray], Float64s]
 
 
 class Counted(Protocol):
@@ -404,7 +403,7 @@ def _layout(shapes: Shapes) -> tuple[dict[str, tuple[int, int]], int]:
     return edges, end
 
 
-def _views(blob: Bytes, shapes: Shapes, edges: dict[str, tuple[int, int]]) -> dict[str, NDArray[Any]]:
+def _views(blob: Bytes, shapes: Shapes, edges: dict[str, tuple[int, int]]) -> dict[str, AnyArray]:
     """Return the arrays of a file."""
     return {
         name: blob[slice(*edges[name])].view(np.dtype(dtype).newbyteorder("<")).reshape(shape)

@@ -6,12 +6,10 @@ import heapq
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..core.arrays import Bytes, Int, Int32s, Int64s, Ints, UInt32s, UInt64s
+from ..core.arrays import AnyArray, Bytes, Int, Int32s, Int64s, Ints, UInt32s, UInt64s
 from ..core.errors import InputError
 from ..core.strings import HEAD, Strings, offsets_of, utf8
 from ..storage.arrays import ByteWriter, NumberWriter, fixed, read_array, smallest, write_array
@@ -415,7 +413,7 @@ def _map_copy(numbers: Ints, path: Path) -> Int64s:
     return copied_numbers
 
 
-def _map_zeros(path: Path, dtype: type[np.generic], size: int) -> NDArray[Any]:
+def _map_zeros(path: Path, dtype: type[np.generic], size: int) -> AnyArray:
     """Map a new file of zeros, all written first: on a full disk a sparse file would kill the process that maps it."""
     with path.open("wb") as file:
         for first in range(0, size, CHUNK_NUMBERS):

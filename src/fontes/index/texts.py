@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -291,7 +291,7 @@ class DocumentStore:
         )
 
 
-def _metadata(text: str) -> dict[str, Any]:
+def _metadata(text: str) -> dict[str, object]:
     """Parse metadata from JSON; an empty text has none. Raises ValueError unless it is an object."""
     metadata = json.loads(text) if text else {}
     if not isinstance(metadata, dict):

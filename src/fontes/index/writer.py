@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -105,7 +104,7 @@ def build(
 ) -> None:
     """Build an index in a directory; see `Index.build`."""
     if (actors := cluster()) is not None:
-        replacing: dict[str, Any] = {"overwrite": overwrite, "drop_vectors": drop_vectors}
+        replacing: dict[str, object] = {"overwrite": overwrite, "drop_vectors": drop_vectors}
         actors.build_on_cluster(docs, path, settings, columns, shards=shards, **replacing)
         return
     documents = _read_documents(docs)

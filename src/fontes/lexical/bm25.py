@@ -33,22 +33,22 @@ def idf_lucene(n: float, df: N) -> Any:
     return np.log(1 + (n - df + 0.5) / (df + 0.5))
 
 
-def idf_robertson(n: float, df: N) -> Any:
+def idf_robertson(n: float, df: N) -> object:
     """ln((N - df + 0.5) / (df + 0.5)); below 0 where more than half of the documents have the term."""
     return np.log((n - df + 0.5) / (df + 0.5))
 
 
-def idf_atire(n: float, df: N) -> Any:
+def idf_atire(n: float, df: N) -> object:
     """ln(N / df)."""
     return np.log(n / df)
 
 
-def idf_plus(n: float, df: N) -> Any:
+def idf_plus(n: float, df: N) -> object:
     """ln((N + 1) / df)."""
     return np.log((n + 1) / df)
 
 
-def idf_l(n: float, df: N) -> Any:
+def idf_l(n: float, df: N) -> object:
     """ln((N + 1) / (df + 0.5))."""
     return np.log((n + 1) / (df + 0.5))
 
@@ -208,7 +208,7 @@ class BM25Weighting(Weighting):
         """Return the weighting with the default k3 and phrase_idf, which do not affect the postings of terms."""
         return self if self.k3 is None and self.phrase_idf == "own" else replace(self, k3=None, phrase_idf="own")
 
-    def idf(self, statistics: Statistics, df: Any) -> Any:
+    def idf(self, statistics: Statistics, df: object) -> Any:
         """Return the idf of terms with document frequencies `df`."""
         variant = VARIANTS[self.variant]
         n, _ = self._collection(statistics)
@@ -372,7 +372,7 @@ class BM25(FieldedModel, name="bm25"):
         """Model with its parameters, defaults filled in."""
         return BM25Weighting.of(**self._parameters_of(BM25Weighting))
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         """Return the parameters that all variants have, and others that differ from the default of the variant."""
         complete, always = self._complete, VARIANTS["lucene"].defaults
         shown = super().shown() | {name: getattr(complete, name) for name in always}

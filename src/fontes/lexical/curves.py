@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..core.arrays import Float64s, Ints
+from ..core.arrays import AnyArray, Float64s, Ints
 from ..index.packed import PackedLists
 from ..index.parts import Part
 from ..storage.arrays import fixed
@@ -71,6 +69,6 @@ class ScoreTable:
         return fixed(np.array([quotients.max() * (1 + 1e-9), quotients.min() * (1 - 1e-9)]))
 
 
-_IN_ONE_BYTE: LazyAttribute[PackedLists, tuple[NDArray[Any], NDArray[Any]]] = LazyAttribute(
+_IN_ONE_BYTE: LazyAttribute[PackedLists, tuple[AnyArray, AnyArray]] = LazyAttribute(
     "lengths_in_one_byte", lambda lists: (in_one_byte(lists.pairs[1, 1:]), in_one_byte(lists.rest[3]))
 )

@@ -8,9 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..core.arrays import Float32s, Float64s, Int32s, Int64s, UInt32s, UInt64s
+from ..core.arrays import AnyArray, Float32s, Float64s, Int32s, Int64s, UInt32s, UInt64s
 from ..core.query import Group, Phrase, Term
 from ..core.strings import SURROGATE, Strings
 from ..core.work import thread_count
@@ -47,7 +46,7 @@ MAX_RESULTS = 1 << 21  # results of the topics searched in one batch
 NO_DOCS, NO_SCORES = np.empty(0, np.int32), np.empty(0, np.float32)
 NO_KEYS = np.empty(0, np.uint64)
 BOUNDS = ("best", "kth", "positive", "rows", "champions", "champion_weights", "cuts")
-Arrays: TypeAlias = dict[str, NDArray[Any]]
+Arrays: TypeAlias = dict[str, AnyArray]
 Lists: TypeAlias = tuple[Int64s, Int32s, Float32s]  # bounds, documents and weights of clauses
 
 

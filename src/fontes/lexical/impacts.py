@@ -10,12 +10,12 @@ import logging
 import threading
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.arrays import Bools, Float32s, Float64s, Int32s, Int64s, Ints, UInt64s
+from ..core.arrays import AnyArray, Bools, Float32s, Float64s, Int32s, Int64s, Ints, UInt64s
 from ..core.errors import IndexFormatError
 from ..core.searches import at_most
 from ..index.packed import NO_WEIGHTS, Bounds, LazyRows, PackedLists, bound_shapes, zeros
@@ -225,7 +225,7 @@ _THREADS: LazyAttribute[Part, dict[Weighting, threading.Thread]] = LazyAttribute
 )  # that failed, too
 
 
-def _weighted(part: Part, weighting: Weighting, lists: PackedLists) -> dict[str, NDArray[Any]]:
+def _weighted(part: Part, weighting: Weighting, lists: PackedLists) -> dict[str, AnyArray]:
     """Return the weights of all postings and the arrays of `bound_shapes`."""
     arrays = zeros(bound_shapes(len(part.df), len(lists.starts), len(part)))
     all_weights = np.zeros(lists.bounds[-1], np.float32)

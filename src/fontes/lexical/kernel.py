@@ -300,7 +300,7 @@ def _sum_rest(begin: int, term: int, query_weight: float, idf: float, rest: Rest
 
 
 @inner()
-def _skip(docs: Ints, at: int, end: int, doc: Any) -> int:
+def _skip(docs: Ints, at: int, end: int, doc: object) -> int:
     """Return the first index after `at` with `doc` or a later document, by galloping; docs[at] must be earlier."""
     step = 1
     while at + step < end and docs[at + step] < doc:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from ..core.arrays import Float32s, Int32s, Int64s, UInt64s
+from ..core.arrays import AnyArray, Float32s, Int32s, Int64s, UInt64s
 from ..index.parts import Part
 from ..index.segment import Segment
 from ..storage.arrays import fixed
@@ -66,9 +63,9 @@ def _sorted(part_counts: Int64s, keys: UInt64s) -> Int64s:
     return ends
 
 
-def merged_arrays(part: Part, compared: bool) -> dict[str, NDArray[Any]]:
+def merged_arrays(part: Part, compared: bool) -> dict[str, AnyArray]:
     """Return the arrays of a part that a merge reads beside those of a search; `compared`: there are other parts."""
-    arrays: dict[str, NDArray[Any]] = {"first": np.array([part.leaf.first])}
+    arrays: dict[str, AnyArray] = {"first": np.array([part.leaf.first])}
     if part.dead is not None:
         arrays["ordinals"] = fixed(part.leaf.ordinals)
     if compared:

@@ -18,7 +18,7 @@ from ..core.errors import InputError, PipelineError
 from ..core.ranking import Counter
 from ..core.run import Ranking, Run
 from ..core.searches import at_most, check_page
-from ..core.stage import Pipeline, Stage, topic_of
+from ..core.stage import AnyStage, Pipeline, Stage, topic_of
 from ..core.strings import offsets_of
 from ..core.values import Explanation, Topic, Topics, notes_of
 from ..core.work import check_threads, work
@@ -329,7 +329,7 @@ class Lexical(Stage[Topics, Run]):
         return [next(counts) if topic.weights is None else checked_weights(topic, topic.weights) for topic in topics]
 
 
-def plan_of(stage: Stage[Any, Any], query: str | Topic) -> SearchPlan:
+def plan_of(stage: AnyStage, query: str | Topic) -> SearchPlan:
     """Return how the last retriever of a stage searches for a query; see `Lexical.plan`.
 
     Raises:

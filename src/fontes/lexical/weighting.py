@@ -15,9 +15,8 @@ from types import FunctionType, MappingProxyType
 from typing import Any, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..core.arrays import Float64s, Int32s, Int64s, Ints
+from ..core.arrays import AnyArray, Float64s, Int32s, Int64s, Ints
 from ..core.errors import ParameterError
 from ..core.values import Explanation
 from ..index.inversion import chunks
@@ -496,7 +495,7 @@ def lengths_of(statistics: Statistics, docs: Int32s, lengths: str) -> Float64s:
     return in_one_byte(exact) if lengths == "lucene" else exact
 
 
-def in_one_byte(lengths: NDArray[Any]) -> NDArray[Any]:
+def in_one_byte(lengths: AnyArray) -> AnyArray:
     """Round lengths to Lucene's one byte: exact to 39, then four significant bits (SmallFloat.intToByte4)."""
     excess = np.maximum(lengths.astype(np.int64) - 24, 0)
     shift = np.maximum(np.frexp(excess.astype(np.float64))[1] - 4, 0)

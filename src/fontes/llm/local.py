@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..core.arrays import Float32s, Indices
+from ..core.arrays import AnyArray, Float32s, Indices
 from ..core.errors import InputError
 from ..neural.models.base import NAMELESS, Pretrained, token_ids
 from ..neural.models.compute import Prepared, padded, prepare_module
@@ -177,7 +176,7 @@ class Decoder(Pretrained[CausalModel]):
                 f"{lengths[longest] - size:,}: take fewer words of documents, fewer documents, or a shorter answer"
             )
 
-        def work(batch: Indices) -> NDArray[Any]:
+        def work(batch: Indices) -> AnyArray:
             numbers = batch.tolist()
             admit(numbers, [lengths[n] for n in numbers])
             for choices in dict.fromkeys(requests[n].choices for n in numbers):

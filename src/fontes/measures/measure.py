@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import ParameterError
+from ..core.arrays import AnyArray
 from ..core.registry import Registry
 from .ranks import NOT_RETRIEVED, Ranks
 
@@ -66,14 +66,14 @@ class Measure(ABC):
             MEASURES.add(spelling.lower(), cls)
 
     @abstractmethod
-    def values(self, ranks: Ranks) -> NDArray[Any]:
+    def values(self, ranks: Ranks) -> AnyArray:
         """Return the measure of each topic, in the order of the qrels.
 
         Args:
             ranks: Ranks of the judged documents in the run.
         """
 
-    def score(self, ranks: Ranks) -> NDArray[Any]:
+    def score(self, ranks: Ranks) -> AnyArray:
         """Return `values` for the ranks, adapted to the parameters."""
         return self.values(ranks)
 
@@ -156,7 +156,7 @@ class Condensable(Measure):
         super().__post_init__()
         check_flag(f"the judged_only of {self.name}", self.judged_only)
 
-    def score(self, ranks: Ranks) -> NDArray[Any]:
+    def score(self, ranks: Ranks) -> AnyArray:
         return self.values(ranks.condensed() if self.judged_only else ranks)
 
 

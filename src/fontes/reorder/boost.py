@@ -10,9 +10,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..core.arrays import Bools, Float64s
+from ..core.arrays import AnyArray, Bools, Float64s
 from ..core.dates import date_of, date_text
 from ..core.errors import InputError, ParameterError
 from ..core.parameters import tuned
@@ -129,7 +128,7 @@ class Boost(Reordering, name="boost"):
         return boosted
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _boosts(self, run: Run) -> tuple[Float64s, NDArray[Any]]:
+    def _boosts(self, run: Run) -> tuple[Float64s, AnyArray]:
         """Return by · f of each row; and the value of each row, NaN if missing, or whether the condition holds."""
         docs = self.ordinals(run)
         if self.where is not None:
@@ -205,5 +204,5 @@ class Boost(Reordering, name="boost"):
         return InputError(f"topic '{topic}', document '{run.ids[int(run.codes[row])]}': {problem}")
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..core.arrays import Float64s
 from ..core.parameters import tuned
@@ -46,7 +46,7 @@ class Companions(GreedyChoice, name="companions"):
 
     index: Index = field(repr=False)
     weight: float = tuned(1.0, (0.0, 3.0, 0.25), (0.0, GREATEST))
-    encoder: Any = field(default=None, metadata={"string": "sentence_encoder"})
+    encoder: object = field(default=None, metadata={"string": "sentence_encoder"})
     k: int = 1000
 
     def check(self) -> None:

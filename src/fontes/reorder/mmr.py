@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class MaximalMarginalRelevance(GreedyChoice, name="mmr"):
 
     index: Index = field(repr=False)
     lambda_: float = tuned(0.5, (0.1, 0.9, 0.1), (0.0, 1.0))
-    encoder: Any = field(default=None, metadata={"string": "sentence_encoder"})
+    encoder: object = field(default=None, metadata={"string": "sentence_encoder"})
     k: int = 1000
 
     def check(self) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..core.arrays import Indices
+from ..core.arrays import AnyArray, Indices
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..neural.models.base import NAMELESS, Pretrained, token_ids
@@ -168,7 +167,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
         model = self._model
         inputs = model.inputs(contexts, self.max_length)
 
-        def work(batch: Indices) -> NDArray[Any]:
+        def work(batch: Indices) -> AnyArray:
             texts = np.empty(len(batch), dtype=object)
             texts[:] = model.generate([inputs[i] for i in batch], self.num_beams, self.max_new_tokens)
             return texts

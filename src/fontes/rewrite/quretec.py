@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..core.arrays import Float32s, Indices
+from ..core.arrays import AnyArray, Float32s, Indices
 from ..core.errors import InputError, ParameterError
 from ..core.stage import Stage
 from ..core.values import Topics
@@ -182,7 +181,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
         turns = [words_of(utterance(topics[topic_id])) for topic_id in with_history]
         inputs = model.inputs([histories[topic_id] for topic_id in with_history], turns, self.max_length)
 
-        def work(batch: Indices) -> NDArray[Any]:
+        def work(batch: Indices) -> AnyArray:
             rows = np.empty(len(batch), dtype=object)
             rows[:] = model.probabilities([inputs[i] for i in batch])
             return rows

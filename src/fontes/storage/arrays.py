@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ..core.arrays import Bytes, Ints, Scalar
+from ..core.arrays import AnyArray, Bytes, Ints, Scalar
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
 
@@ -50,7 +50,7 @@ def read_array(
     *,
     dtype: str | tuple[str, ...] | None = None,
     shape: tuple[int | None, ...] | None = None,
-) -> NDArray[Any]:
+) -> AnyArray:
     """Open NAME.npy as a read-only memory map.
 
     Args:
@@ -97,18 +97,18 @@ class Arrays:
     def __init__(self, folder: Path, remedy: str = REMEDY) -> None:
         self._folder, self._remedy = folder, remedy
 
-    def array(self, name: str, dtype: str | tuple[str, ...], *shape: int | None) -> NDArray[Any]:
+    def array(self, name: str, dtype: str | tuple[str, ...], *shape: int | None) -> AnyArray:
         """Open NAME.npy as a memory map; see `read_array`."""
         return read_array(self._folder, name, self._remedy, dtype=dtype, shape=shape)
 
-    def bounds(self, name: str, end: int, parts: int | None = None, dtype: str | tuple[str, ...] = UNSIGNED) -> NDArray[Any]:
+    def bounds(self, name: str, end: int, parts: int | None = None, dtype: str | tuple[str, ...] = UNSIGNED) -> AnyArray:
         """Read the offsets of `parts` parts (None: any number) from NAME.npy: non-decreasing, from 0 to `end`."""
         bounds = self.array(name, dtype, None if parts is None else parts + 1)
         if not rises(bounds, end):
             raise self.damaged(name, f"it does not rise from 0 to {end:,}")
         return bounds
 
-    def numbers(self, name: str, below: int, dtype: str | tuple[str, ...], *shape: int | None) -> NDArray[Any]:
+    def numbers(self, name: str, below: int, dtype: str | tuple[str, ...], *shape: int | None) -> AnyArray:
         """Read NAME.npy and check that all its integers are in [0, `below`)."""
         numbers = self.array(name, dtype, *shape)
         if not within(numbers, below):
@@ -152,7 +152,7 @@ class OpenArrays(Arrays):
     def __contains__(self, name: object) -> bool:
         return name in self._opened
 
-    def array(self, name: str, dtype: str | tuple[str, ...], *shape: int | None) -> NDArray[Any]:
+    def array(self, name: str, dtype: str | tuple[str, ...], *shape: int | None) -> AnyArray:
         """See `Arrays.array`."""
         if (array := self._opened.get(name)) is None:
             return super().array(name, dtype, *shape)

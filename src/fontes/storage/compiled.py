@@ -85,13 +85,13 @@ class Kernel:
         _waiting.append((function, {}, self))
 
     @property
-    def _numba_type_(self) -> Any:
+    def _numba_type_(self) -> object:
         """Its type for compiled loops that call it."""
         if self._compiled is None:
             raise AttributeError("_numba_type_")
         return self._compiled._numba_type_
 
-    def __call__(self, *args: object) -> Any:
+    def __call__(self, *args: object) -> object:
         if self._compiled is None or not is_loaded():
             if self._steps is not None and affordable(self._steps(*args)):
                 with np.errstate(over="ignore"):  # as in compiled code

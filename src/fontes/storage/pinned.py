@@ -16,7 +16,7 @@ from ..core.arrays import Int64s
 
 numba: Any = import_module("numba")
 intrinsic: Any = import_module("numba.extending").intrinsic
-carray: Any = numba.carray
+carray = numba.carray
 borrowed: Any = import_module("numba.core.imputils").impl_ret_borrowed
 
 
@@ -44,10 +44,10 @@ def pinned(arrays: Sequence[tuple[NDArray[np.generic] | None, type[np.generic]]]
     return np.array(rows, dtype=np.int64)
 
 
-def _address(typing: Any, address: Any, dtype: Any) -> Any:
+def _address(typing: Any, address: Any, dtype: Any) -> object:
     pointer = numba.types.CPointer(dtype.dtype)
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> object:
         return builder.inttoptr(values[0], context.get_value_type(pointer))
 
     return pointer(address, dtype), generate
@@ -57,8 +57,8 @@ address = intrinsic(_address)
 """In a compiled loop: the pointer to values of a type at an address."""
 
 
-def _read_only(typing: Any, array: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+def _read_only(typing: Any, array: Any) -> object:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> object:
         return borrowed(context, builder, signature.return_type, values[0])
 
     return array.copy(readonly=True)(array), generate

@@ -182,7 +182,7 @@ def import_callable(name: str) -> Callable[[str], Sequence[str]]:
     """Import a callable of the user, module:qualified.name; raises ParameterError. Never pass a name read from a file."""
     module, _, qualified = name.partition(":")
     try:
-        member: Any = importlib.import_module(module)
+        member: object = importlib.import_module(module)
         for part in qualified.split("."):
             member = getattr(member, part)
     except (ImportError, AttributeError, TypeError, ValueError) as e:

@@ -199,7 +199,7 @@ class Tools:
         answer, state = await self._rank(call, Topic("1", text), call.k + 1)
         return await self.service.work(self._hits, call, text, answer, state, call.id)
 
-    async def _rank(self, call: Search | Similar, topic: Topic, k: int) -> tuple[dict[str, Any], ServedState]:
+    async def _rank(self, call: Search | Similar, topic: Topic, k: int) -> tuple[dict[str, object], ServedState]:
         """The service's answer to a search, and the state that was searched."""
         max_hits = self.service.settings.k
         if isinstance(call, Search) and call.offset >= max_hits:

@@ -60,7 +60,7 @@ class Protocol:
         self._log = log
         self._session = session
 
-    def server(self) -> Server[Any]:
+    def server(self) -> Server[object]:
         """Return the server with these handlers, for any transport."""
         return Server(
             "fontes",

@@ -33,7 +33,7 @@ def doctor(as_json: Json = False) -> None:
         sys.stdout.write("\n".join(_format_facts(facts)) + "\n")
 
 
-def examine() -> dict[str, Any]:
+def examine() -> dict[str, object]:
     """Return versions, processor, folders, extras and problems, without importing the packages and without network access."""
     from ...storage.caches import cache_folder
     from ...storage.compiled import compiled_bytes

@@ -99,7 +99,7 @@ def _draw(kind: str, files: list[str], settings: dict[str, Any]) -> Any:
     return PLOTS[kind](index, **settings)
 
 
-def _draw_pipeline(text: str) -> Any:
+def _draw_pipeline(text: str) -> object:
     """Draw the pipeline of an expression, without an index or a model."""
     from ...experiments.problems import planned_index
 

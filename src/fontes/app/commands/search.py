@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -37,7 +37,7 @@ from ..options import (
 @reads_files("id", "text", of="topics")
 @options_of_models
 def search(
-    parameters: dict[str, Any],
+    parameters: dict[str, object],
     index: IndexPath,
     query: Annotated[str | None, argument("A question or keywords.")] = None,
     topics: Annotated[str | None, option("Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", False)] = None,

@@ -73,7 +73,7 @@ def agreement(store: JudgmentStore) -> list[dict[str, object]]:
 def disagreements(store: JudgmentStore, topics: Iterable[str]) -> list[dict[str, Any]]:
     """Documents of these topics with different grades, as JSON values, unsettled ones first."""
     settled, notes = store.settled(), store.notes()
-    differing: list[dict[str, Any]] = []
+    differing: list[dict[str, object]] = []
     for topic in topics:
         for (_, document), grades in by_document(store.judgments(topic=topic)).items():
             if len(set(grades.values())) > 1:

@@ -44,7 +44,7 @@ class Body(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_names(cls, values: object) -> Any:
+    def _check_names(cls, values: object) -> object:
         if isinstance(values, dict):
             for name in values:
                 if name not in cls.model_fields:
@@ -84,7 +84,7 @@ def unauthorized(detail: str) -> RefusedError:
     return RefusedError(401, detail, {"WWW-Authenticate": "Bearer"})
 
 
-def invalid(errors: list[Any]) -> RefusedError:
+def invalid(errors: list[object]) -> RefusedError:
     """Refusal of a request that pydantic finds invalid, with a sentence about the first error."""
     return RefusedError(422, _validation_sentence(errors))
 

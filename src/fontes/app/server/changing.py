@@ -298,7 +298,7 @@ def _states(etags: str | None) -> tuple[str, ...]:
     return tuple(etag.strip().removeprefix("W/").strip('"') for etag in etags.split(","))
 
 
-def _parse_lines(content: bytes) -> tuple[tuple[Doc, ...], dict[str, Any]]:
+def _parse_lines(content: bytes) -> tuple[tuple[Doc, ...], dict[str, object]]:
     source = InputFile("the body", io.BytesIO(content))
     docs = tuple(doc_from(row, Fields(), source.name, number) for number, row in json_rows(source))
     if not docs:
@@ -323,14 +323,14 @@ def _parse_json(content: bytes) -> tuple[tuple[Doc, ...], dict[str, Any]]:
     return tuple(doc_from(row, Fields(), "the body", number, "document") for number, row in enumerate(rows, 1)), options
 
 
-def _object(content: bytes) -> dict[str, Any]:
+def _object(content: bytes) -> dict[str, object]:
     value = _json(content)
     if not isinstance(value, dict):
         raise RefusedError(422, f"the body is a JSON {type(value).__name__}; an object {{…}} belongs there")
     return value
 
 
-def _json(content: bytes) -> Any:
+def _json(content: bytes) -> object:
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ...core.part import uses_model
 from ...core.run import Run
-from ...core.stage import Pipeline, Stage, steps
+from ...core.stage import AnyStage, Pipeline, steps
 from ...core.values import Turn
 from ...rewrite import Conversation
 from ...rewrite.turns import Manual
@@ -51,7 +51,7 @@ async def ask(request: Request, body: TurnBody) -> Response:
         service.check_query(turn.manual or turn.text, f"'turns.{number}.manual'")
 
     def answer() -> dict[str, Any]:
-        stage: Stage[Any, Any] = state.pipeline(search.pipeline, None, body.k, service.expressions).stage
+        stage: AnyStage = state.pipeline(search.pipeline, None, body.k, service.expressions).stage
         if body.rewritten is not None:
             retriever_position = next(number for number, step in enumerate(steps(stage)) if step.gives is Run)
             stage = Pipeline((Manual(), *steps(stage)[retriever_position:]))  # without the rewriter of the pipeline

@@ -115,7 +115,7 @@ def example_requests(service: Service) -> dict[tuple[str, str], list[ExampleRequ
     return examples
 
 
-def with_examples(schema: dict[str, Any], service: Service) -> dict[str, Any]:
+def with_examples(schema: dict[str, Any], service: Service) -> dict[str, object]:
     """Add schemas of bodies, and examples of parameters and bodies, to an OpenAPI document."""
     schema = copy.deepcopy(schema)
     schema["components"]["schemas"] |= SCHEMAS

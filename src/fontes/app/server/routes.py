@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -41,7 +41,7 @@ router = APIRouter(tags=["search"], dependencies=[Depends(known_parameters)])
 MatchQuery = Annotated[str | None, Query(description="A query: the answer marks where its words occur in the document.")]
 
 
-def with_query(values: object) -> Any:
+def with_query(values: object) -> object:
     """The values of a topic, with `query` parsed to a Group; raises ValueError for an invalid query."""
     if not isinstance(values, dict) or not isinstance(values.get("query"), dict):
         return values
@@ -180,7 +180,7 @@ DOCUMENT: dict[int | str, dict[str, object]] = {
 }
 
 
-def responses(model: Any) -> dict[int | str, dict[str, object]]:
+def responses(model: object) -> dict[int | str, dict[str, object]]:
     """OpenAPI description of a response that FastAPI does not serialize."""
     return {200: {"model": model}}
 

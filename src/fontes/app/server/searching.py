@@ -242,7 +242,7 @@ def _results(
     ready: ReadyPipeline,
     topics: Sequence[Topic],
     report: Callable[[Progress | None], None],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """JSON values of the results, one for each topic."""
     stage = ready.stage
     topics, readings = topics_read(index, options.syntax, topics, ready.reads_language)

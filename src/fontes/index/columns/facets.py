@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.arrays import Float64s, Int64s, Ints
+from ...core.arrays import AnyArray, Float64s, Int64s, Ints
 from ...core.checks import check_whole
 from ...core.dates import FIRST, LAST, date_text
 from ...core.errors import ParameterError
@@ -54,7 +54,7 @@ def facets_of(state: Columned, docs: Ints, columns: Sequence[str], bins: int | N
         check_whole("bins", bins, 1)
     docs = np.sort(docs)
     totals: dict[str, Counter[Any]] = {}
-    numbers: dict[str, list[NDArray[Any]]] = {}
+    numbers: dict[str, list[AnyArray]] = {}
     for name in columns:
         if bins is not None and types[name] in ORDERED:
             numbers[name] = []
@@ -119,7 +119,7 @@ def is_link(value: str) -> bool:
 
 
 def _histogram(
-    values: NDArray[Any], kind: str, bins: int
+    values: AnyArray, kind: str, bins: int
 ) -> dict[tuple[str, str], int] | dict[tuple[float, float], int] | dict[tuple[int, int], int]:
     """Count values by the first and last value of bins whose width is a round number."""
     if kind == "float":

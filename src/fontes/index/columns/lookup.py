@@ -107,4 +107,4 @@ def greatest_value(state: Columned, column: str) -> Any:
     return _GREATEST.of(state).get(column, greatest)
 
 
-_GREATEST: LazyAttribute[Columned, Cached[str, Any]] = LazyAttribute("greatest", lambda state: Cached())
+_GREATEST: LazyAttribute[Columned, Cached[str, object]] = LazyAttribute("greatest", lambda state: Cached())

@@ -182,7 +182,7 @@ def is_stored(kind: str, values: Sequence[Any]) -> bool:
     return "" not in values if kind == "keyword" else kind == "boolean" or max(map(abs, values)) < 2**63
 
 
-def _lenient(kind: str, value: object, form: str) -> Any:
+def _lenient(kind: str, value: object, form: str) -> object:
     if kind in ("keyword", "keywords") and isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if kind == "keywords" and isinstance(value, list | tuple):

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...core.arrays import Bools, Ints
+from ...core.arrays import AnyArray, Bools, Ints
 from ...core.dates import FIRST, LAST, date_text
 from ...core.errors import IndexFormatError
 from ...core.strings import Strings, offsets_of
@@ -24,7 +23,7 @@ from ...storage.caches import Cached
 from ..tables import union
 from .schema import MISSING
 
-Array = NDArray[Any]
+Array = AnyArray
 TEXTUAL = ("keyword", "keywords")
 
 
@@ -145,7 +144,7 @@ def absent(kind: str, documents: int) -> Values:
     """Return a column without any value."""
     if kind == "keywords":
         return Values(kind, np.zeros(0, np.uint8), Strings.of([]), np.zeros(documents + 1, np.int64))
-    empty: dict[str, Any] = {"float": np.nan, "integer": MISSING, "date": MISSING}
+    empty: dict[str, object] = {"float": np.nan, "integer": MISSING, "date": MISSING}
     dtype = {"float": np.float64, "integer": np.int64, "date": np.int64}.get(kind, np.uint8)
     return Values(kind, np.full(documents, empty.get(kind, 0), dtype), Strings.of([]) if kind == "keyword" else None)
 
@@ -244,7 +243,7 @@ class SegmentColumns:
                 if any(a >= b for a, b in pairwise(texts)):
                     raise IndexFormatError(f"{self._folder} is damaged: the values of '{column}' are not in order; {REMEDY}")
 
-    def _shown(self, stored: Values, values: NDArray[Any]) -> list[Any]:
+    def _shown(self, stored: Values, values: AnyArray) -> list[Any]:
         if stored.table is not None:
             return stored.table.reordered(values.astype(np.int64) - 1).tolist()
         if stored.kind == "boolean":

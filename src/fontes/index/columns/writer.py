@@ -163,7 +163,7 @@ class _ColumnBuffer:
             return Values("keyword", _filled(documents, 0, docs, codes), table)
         return _lists(documents, docs, np.concatenate([np.zeros(0, np.int64), *self._sizes]), codes, table)
 
-    def _widen(self, values: list[Any]) -> None:
+    def _widen(self, values: list[object]) -> None:
         """Widen the type to hold more values; drop the values of a type that is no column."""
         values = [value for value in values if value is not None and value != "" and value == value]
         classes = set(map(type, values))

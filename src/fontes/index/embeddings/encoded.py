@@ -73,7 +73,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         """Open an artifact of a segment. Raises IndexFormatError if it is damaged or of other documents."""
 
     @abstractmethod
-    def join(self, leaves: Sequence[Leaf], parts: Sequence[P], facts: dict[str, Any]) -> J:
+    def join(self, leaves: Sequence[Leaf], parts: Sequence[P], facts: dict[str, object]) -> J:
         """Join the artifacts of one encoder over the living documents; `facts` describe them if there are no segments."""
 
     @abstractmethod

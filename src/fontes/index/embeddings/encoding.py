@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ...core.arrays import Float32s, Int64s, UInt32s
+from ...core.arrays import AnyArray, Float32s, Int64s, UInt32s
 from ...core.errors import IndexFormatError, InputError, ParameterError
 from ...core.strings import offsets_of
 from ...core.values import Doc
@@ -162,7 +162,7 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
             raise vectors.damaged(f"of {vectors.documents:,} documents, not {segment.documents:,}")
         return vectors
 
-    def join(self, leaves: Sequence[Leaf], parts: Sequence[Embeddings], facts: dict[str, Any]) -> JoinedEmbeddings:
+    def join(self, leaves: Sequence[Leaf], parts: Sequence[Embeddings], facts: dict[str, object]) -> JoinedEmbeddings:
         shares = [SegmentEmbeddings(leaf, part) for leaf, part in zip(leaves, parts, strict=True)]
         return JoinedEmbeddings(shares, {**facts, "dtype": facts.get("form") or "float32"})
 
@@ -248,7 +248,7 @@ def write_header(file: IO[bytes], dtype: str, shape: tuple[int, int]) -> None:
 
 def quantized(
     vectors: Float32s, bounds: Int64s, job: SegmentEncodingJob, first: int, last: int
-) -> tuple[NDArray[Any], Float32s, Float32s, UInt32s]:
+) -> tuple[AnyArray, Float32s, Float32s, UInt32s]:
     """Quantize the vectors of the documents from `first` up to `last` for storage.
 
     int8 stores round(127 x / m) for a vector x with the greatest magnitude m, and m / 127 as its scale; for codes see `rabitq`.
@@ -284,7 +284,7 @@ def quantized(
             f"document '{doc_id}': {job.encoder} returned a vector that {job.dtype} cannot hold, or that is not finite"
         )
     scales = np.zeros(0, np.float32)
-    stored: NDArray[Any] = vectors
+    stored: AnyArray = vectors
     if job.dtype in BITS:
         stored, scales, norms = encoded(vectors, BITS[job.dtype])
     elif job.dtype == "int8":

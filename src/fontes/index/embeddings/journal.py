@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from numpy.typing import NDArray
-
+from ...core.arrays import AnyArray
 from ...core.errors import FontesError
 from ...core.work import Progress, cluster, reported_as, reporter
 from ...storage.arrays import sync
@@ -29,7 +28,7 @@ JOURNAL = ("journal", "settings.json")  # files of a draft that are not columns
 PARTS = "part-"  # prefix of the files of blocks made on a cluster
 
 Span = tuple[int, int]  # documents from one ordinal up to another
-Block = tuple[NDArray[Any], ...]
+Block = tuple[AnyArray, ...]
 
 T = TypeVar("T")
 
@@ -206,7 +205,7 @@ class Journal:
             self._files[name].truncate(size)
             self._files[name].seek(size)
 
-    def append(self, documents: int, block: Sequence[NDArray[Any]]) -> None:
+    def append(self, documents: int, block: Sequence[AnyArray]) -> None:
         """Append a block atomically; it is on disk when this returns."""
         check, rows = 0, documents
         for column, array in zip(self._encoding.columns, block, strict=True):

@@ -49,10 +49,10 @@ class VectorStore:
         self._path, self._leaves = path, tuple(leaves)
         self._opened: dict[str, list[dict[str, Any]]] = {}  # artifacts by component, then for each segment by name
         self._joined: Cached[str, Any] = Cached()  # joined artifacts by name
-        self._labels: dict[str, tuple[int, dict[str, dict[str, Any]]]] = {}  # by component: changes, metadata by label
+        self._labels: dict[str, tuple[int, dict[str, dict[str, object]]]] = {}  # by component: changes, metadata by label
         self._open(VECTORS)  # before a merge can remove them
 
-    def of(self, component: EncodedComponent[P, J], encoder: Any, form: Any = None) -> J:
+    def of(self, component: EncodedComponent[P, J], encoder: Any, form: object = None) -> J:
         """Join the artifacts of an encoder over all documents, in the most exact form if `form` is None.
 
         Raises:
@@ -78,7 +78,7 @@ class VectorStore:
         component: EncodedComponent[P, J],
         encoder: Any,
         job: EncodingJob,
-        form: Any,
+        form: object,
         overwrite: bool,
         actors: BlockSource | None = None,
     ) -> None:
@@ -193,12 +193,12 @@ class VectorStore:
     def _parts(self, component: EncodedComponent[P, J], name: str) -> list[P]:
         return [parts[name] for parts in self._open(component)]
 
-    def _sound(self, component: EncodedComponent[P, J], fingerprint: str, form: Any) -> list[bool]:
+    def _sound(self, component: EncodedComponent[P, J], fingerprint: str, form: object) -> list[bool]:
         """Return for each segment whether it has a sound artifact of an encoder in a form."""
         name = component.name_of(fingerprint, form)
         return [is_sound(parts.get(name)) for parts in self._open(component)]
 
-    def _complete(self, component: EncodedComponent[P, J], fingerprint: str, form: Any) -> str | None:
+    def _complete(self, component: EncodedComponent[P, J], fingerprint: str, form: object) -> str | None:
         """Return the name of the most exact artifacts of an encoder that all segments have; None if there are none."""
         for candidate in component.forms if form is None else (form,):
             name = component.name_of(fingerprint, candidate)
@@ -214,7 +214,7 @@ class VectorStore:
             for leaf, parts in zip(self._leaves, previous, strict=True)
         ]
 
-    def _missing_error(self, component: EncodedComponent[P, J], encoder: Any, form: Any) -> FontesError:
+    def _missing_error(self, component: EncodedComponent[P, J], encoder: Any, form: object) -> FontesError:
         """Return the error for missing artifacts, which lists the existing ones."""
         check_segments_exist(self._path, self._leaves)
         fingerprint, opened = encoder.fingerprint, self._open(component)

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...core.arrays import Bools, Float32s, Float64s, Indices, Int64s, Ints
+from ...core.arrays import AnyArray, Bools, Float32s, Float64s, Indices, Int64s, Ints
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.strings import offsets_of
 from ...storage.arrays import fixed
@@ -102,7 +101,7 @@ class Embeddings:
         """First row of the documents from `first` to `last`, and the one after their last."""
         return (first, last) if self.single else (int(self.bounds[first]), int(self.bounds[last]))
 
-    def numbers(self, rows: slice | Ints) -> NDArray[Any]:
+    def numbers(self, rows: slice | Ints) -> AnyArray:
         """Return these rows without their scales; RaBitQ codes as int8, rotated."""
         return rabitq.unpacked(self.vectors[rows], self.bits) if self.bits else self.vectors[rows]
 
@@ -337,7 +336,7 @@ class JoinedEmbeddings:
         """Return queries, (queries, dim), in the coordinates of the stored vectors: rotated for RaBitQ codes."""
         return rabitq.rotated(queries).astype(np.float32) if self.dtype in BITS else queries
 
-    def split(self, docs: Ints) -> Iterator[tuple[SegmentEmbeddings, slice | Indices, NDArray[Any]]]:
+    def split(self, docs: Ints) -> Iterator[tuple[SegmentEmbeddings, slice | Indices, AnyArray]]:
         """Yield for each segment with any of these documents its share, their indices in `docs`, their positions in it."""
         if self.whole is not None:
             yield self.shares[0], slice(None), docs

@@ -220,7 +220,7 @@ class DocumentWeights(Searchable):
         scale: Factor of the stored weights.
     """
 
-    def __init__(self, leaves: Sequence[Leaf], lists: Sequence[WeightLists], facts: dict[str, Any]) -> None:
+    def __init__(self, leaves: Sequence[Leaf], lists: Sequence[WeightLists], facts: dict[str, object]) -> None:
         self.leaves, self._of_leaves = tuple(leaves), tuple(lists)
         source = {"scale": SCALE, **facts} if not lists else lists[0].meta
         names = ("encoder", "settings", "fingerprint", "precision", "scale")
@@ -252,7 +252,7 @@ class TermWeightsComponent(EncodedComponent[WeightLists, DocumentWeights], name=
     def load(self, folder: Path, segment: Segment) -> WeightLists:
         return WeightLists(folder, segment.ids)
 
-    def join(self, leaves: Sequence[Leaf], parts: Sequence[WeightLists], facts: dict[str, Any]) -> DocumentWeights:
+    def join(self, leaves: Sequence[Leaf], parts: Sequence[WeightLists], facts: dict[str, object]) -> DocumentWeights:
         return DocumentWeights(leaves, parts, facts)
 
     def encoding(

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...core.arrays import Float32s, Int64s, Ints
+from ...core.arrays import AnyArray, Float32s, Int64s, Ints
 from ...core.errors import InputError
 from ...core.work import Progress, reporter
 from ...storage.compiled import kernel
@@ -137,7 +136,7 @@ class StaticModel:
             )
 
 
-def _tensors(file: Path) -> dict[str, NDArray[Any]]:
+def _tensors(file: Path) -> dict[str, AnyArray]:
     """Read the tensors of a static model; raises InputError if the file has no table or cannot be read."""
     safetensors = library("safetensors", STATIC, "static")
     if not file.is_file():

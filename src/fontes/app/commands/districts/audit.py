@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -94,7 +94,7 @@ def _has_corpus(collection: str) -> bool:
     return not Path(collection).is_dir() or any(Path(collection).glob(f"{CORPUS}*"))
 
 
-def _training_split(collection: str, split: str | None) -> list[tuple[Any, Qrels]]:
+def _training_split(collection: str, split: str | None) -> list[tuple[object, Qrels]]:
     """Return topics and judgments of a collection's split "train", unless it is the audited one."""
     from ....datasets import dataset, named
 

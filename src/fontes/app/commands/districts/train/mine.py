@@ -10,12 +10,12 @@ import typer
 
 from .....core import ParameterError, Qrels, Run, Topics, expression
 from .....core.expression import part, pipeline as pipeline_of
+from .....core.stage import Ranker
 from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, argument, check_one_stdin, option, reads_files
 from ....output import print_json, reporting
 from ....pipelines import open_index, retriever
 
 if TYPE_CHECKING:
-    from .....core import Run, Stage
     from .....index import Index
 
 REQUIRED_FORMS = {"keep": ("first", "cloze", "section"), "sentences": ("first", "cloze")}  # values of --from by option
@@ -108,7 +108,7 @@ def mine(
         typer.echo(str(mined), err=output == "-")
 
 
-def teacher_of(text: str, index: Index | None) -> Stage[Any, Run]:
+def teacher_of(text: str, index: Index | None) -> Ranker:
     """Return the stage of a teacher: a reranker, or a pipeline from topics to a run."""
     stage = expression.pipeline(text, index)
     if stage.gives is not Run or stage.takes not in (Run, Topics):

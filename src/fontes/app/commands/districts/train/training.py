@@ -317,7 +317,7 @@ def terms(
 @group.command("rewriter")
 @options_of(RewriterSettings)
 def rewriter(
-    settings: dict[str, Any],
+    settings: dict[str, object],
     topics: Conversations,
     output: Output,
     base: T5Base = T5_START,
@@ -364,7 +364,7 @@ def causality(
 @reads_files("id", "text", of="topics")
 @options_of(RankerSettings)
 def ranker(
-    settings: dict[str, Any],
+    settings: dict[str, object],
     index: IndexPath,
     topics: TopicsFile,
     qrels: QrelsFile,
@@ -411,7 +411,7 @@ def ranker(
 @reads_files("id", "text", of="topics")
 @options_of(CalibrationSettings)
 def calibration(
-    settings: dict[str, Any],
+    settings: dict[str, object],
     index: IndexPath,
     topics: TopicsFile,
     qrels: QrelsFile,
