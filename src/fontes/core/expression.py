@@ -220,7 +220,7 @@ class _Builder(PythonText):
         key = keyword.arg
         if key is None:
             raise self.error(keyword.value, "** before an argument is not known here")
-        if key == "index" and "index" in stages[name].__dataclass_fields__:  # type: ignore[attr-defined]
+        if key == "index" and "index" in stages[name].__dataclass_fields__:
             return {"index": self._index_called(keyword.value)}
         if key not in declared or key == stages[name].variadic:
             raise self.error(keyword, f"{name} has no parameter '{key}'; {nearest(key, declared, IN_PIPELINES)}")
@@ -275,7 +275,7 @@ class _Builder(PythonText):
     def _constructed(
         self, node: ast.Call, name: str, cls: type[Part], declared: Mapping[str, Parameter], values: dict[str, Any]
     ) -> object:
-        if "index" in cls.__dataclass_fields__ and "index" not in values:  # type: ignore[attr-defined]
+        if "index" in cls.__dataclass_fields__ and "index" not in values:
             if self._index is None:
                 raise self.error(node, f"{name} needs an index; none is given")
             values["index"] = self._index
@@ -296,7 +296,7 @@ class _Builder(PythonText):
 
     def _located(self, cls: type[Part], name: str, value: object, folder: Path) -> object:
         """The value of a field; the path in the folder if the field names a file there."""
-        field = cls.__dataclass_fields__.get(name)  # type: ignore[attr-defined]
+        field = cls.__dataclass_fields__.get(name)
         if isinstance(value, str) and value and field is not None and field.metadata.get("file"):
             path = folder / Path(value).expanduser()
             return str(path) if path.is_file() else value

@@ -30,6 +30,7 @@ class Part:
     the command line; its docstring's `Args:` describe the parameters.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     name: ClassVar[str] = ""
     """The name in texts; empty for a part without one."""
     variadic: ClassVar[str] = ""
@@ -74,7 +75,7 @@ class Part:
         params = self.params()
         changes = self._with_entries(changes) if any("." in key for key in changes) else changes
         fields = {key: value for key, value in changes.items() if key in params}
-        copy = dataclasses.replace(self, **fields) if fields else self  # type: ignore[type-var]
+        copy = dataclasses.replace(self, **fields) if fields else self
         for key, value in changes.items():
             if key not in fields:
                 copy = copy._with_nested(key, value)
@@ -100,13 +101,12 @@ class Part:
         head, _, rest = key.partition("__")
         params = self.params()
         if rest and isinstance(params.get(head), Part):
-            return dataclasses.replace(self, **{head: params[head].with_(**{rest: value})})  # type: ignore[type-var]
+            return dataclasses.replace(self, **{head: params[head].with_(**{rest: value})})
         inside = [part for part in walk(self) if part is not self and part.name == head] if rest else []
         if not inside:
             names = [*params, *sorted({f"{p.name}__{q}" for p in walk(self) if p is not self and p.name for q in p.params()})]
             raise ParameterError(f"{self._label} has no parameter '{key}'; {nearest(key, names)}")
-        changed: Self = self.map(lambda part: part.with_(**{rest: value}) if part.name == head else part)  # type: ignore[assignment]
-        return changed
+        return self.map(lambda part: part.with_(**{rest: value}) if part.name == head else part)
 
     def __getstate__(self) -> dict[str, object]:
         """Return the parameters alone, without cached values."""
@@ -122,8 +122,8 @@ class Part:
             if isinstance(part, Part)
         )
 
-    def map(self, function: Callable[[Part], Part], replaced: dict[int, tuple[Part, Part]] | None = None) -> Part:
-        """Apply `function` to each part of the tree, innermost first.
+    def map(self, function: Callable[[Part], Part], replaced: dict[int, tuple[Part, Part]] | None = None) -> Self:
+        """Apply `function` to each part of the tree, innermost first; return a part of the same kind.
 
         Args:
             function: Returns the replacement of a part.
@@ -132,7 +132,7 @@ class Part:
         replaced = {} if replaced is None else replaced
         if id(self) not in replaced:  # keeps the part alive, so that its id is not reused
             replaced[id(self)] = (self, function(self._mapped(lambda part: part.map(function, replaced))))
-        return replaced[id(self)][1]
+        return replaced[id(self)][1]  # type: ignore[return-value]
 
     def _mapped(self, function: Callable[[Part], Part]) -> Self:
         """Copy with `function` applied to the direct inner parts; the part itself if nothing changes."""
@@ -142,7 +142,7 @@ class Part:
             mapped = tuple(function(item) if isinstance(item, Part) else item for item in items)
             if any(new is not old for new, old in zip(mapped, items, strict=True)):
                 changes[key] = mapped if isinstance(value, tuple) else mapped[0]
-        return dataclasses.replace(self, **changes) if changes else self  # type: ignore[type-var]
+        return dataclasses.replace(self, **changes) if changes else self
 
     def check(self) -> None:
         """Raise ParameterError for invalid parameters, as far as known before any work."""
@@ -376,7 +376,7 @@ def fix_precision(part: P, precisions: Mapping[str, str] | None = None) -> P:
         automatic = _is_auto(inner) and inner.fingerprint in used
         return inner.with_(precision=used[inner.fingerprint]) if automatic else inner  # type: ignore[no-any-return]
 
-    return part.map(in_precision) if used else part  # type: ignore[return-value]
+    return part.map(in_precision) if used else part
 
 
 def precisions_of(part: Part) -> dict[str, str]:

@@ -80,17 +80,17 @@ def filtered(stage: S, where: str | None) -> S:
     if where is None:
         return stage
 
-    def with_filter(part: Any) -> Part:
+    def with_filter(part: Part) -> Part:
         if not is_retriever(part):
-            return part  # type: ignore[no-any-return]
-        part = part.with_(where=both(part.where, where))
-        part.check()
-        return part  # type: ignore[no-any-return]
+            return part
+        filtered = part.with_(where=both(part.params()["where"], where))
+        filtered.check()
+        return filtered
 
-    filtered: Any = stage.map(with_filter)
+    filtered = stage.map(with_filter)
     if filtered is stage:
         raise ParameterError(f"where: there is nothing in {stage!r} that searches an index")
-    return filtered  # type: ignore[no-any-return]
+    return filtered
 
 
 def narrowed(stage: Any, where: str | None, sort: str | None, descending: bool) -> Any:

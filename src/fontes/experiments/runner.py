@@ -146,7 +146,7 @@ def reproducible(systems: Mapping[str, S]) -> dict[str, S]:
     def in_float32(part: Part) -> Part:
         return part.with_(precision="float32") if part.params().get("precision") == "auto" else part
 
-    return {name: system.map(in_float32, replaced) if isinstance(system, Stage) else system for name, system in systems.items()}  # type: ignore[misc]
+    return {name: system.map(in_float32, replaced) if isinstance(system, Stage) else system for name, system in systems.items()}
 
 
 def _prepare(plan: RunPlan, systems: Mapping[str, System], file: Path) -> dict[str, float]:

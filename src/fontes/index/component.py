@@ -143,4 +143,4 @@ class Component(ABC, Generic[T]):
         return f"some of its documents have no data of its component '{self.name}'; {DROP_REMEDY}"
 
 
-components: Registry[Component[Any]] = Registry("fontes.components", "component", COMPONENTS)
+components: Registry[Any] = Registry("fontes.components", "component", COMPONENTS)

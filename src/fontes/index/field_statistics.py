@@ -122,7 +122,7 @@ class Fields(Payload[FieldLists], name="fields"):
         return {"separate": {"bytes": size, "bytes_per_posting": size / max(1, state.count("postings"))}}
 
 
-FIELDS: Fields = components["fields"]  # type: ignore[assignment]
+FIELDS: Fields = components["fields"]
 
 
 def _bits(fields: int) -> int:

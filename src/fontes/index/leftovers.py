@@ -59,7 +59,7 @@ def _segment_leftovers(segment: Path) -> Iterator[Leftover]:
             description = "an encoding that was stopped; fontes encode resumes it"
             yield Leftover(entry, description, is_in_use(entry), entry)
         elif (match := FOLDER.fullmatch(entry.name)) and entry not in newest:
-            newer = next(folder for folder in newest if FOLDER.fullmatch(folder.name)[1] == match[1])  # type: ignore[index]
+            newer = next(folder for folder in newest if (other := FOLDER.fullmatch(folder.name)) and other[1] == match[1])
             yield Leftover(entry, "vectors that newer ones have replaced", is_in_use(newer), newer)
         elif match:
             for file in (entry / name for name in DRAFT_FILES):

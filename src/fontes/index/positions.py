@@ -216,7 +216,7 @@ class TermPositions(Payload[PositionLists], name="positions"):
         return {"positions": {"bytes": size, "bytes_per_token": size / max(1, state.tokens)}}
 
 
-POSITIONS: TermPositions = components["positions"]  # type: ignore[assignment]
+POSITIONS: TermPositions = components["positions"]
 
 
 def field_starts(tokens: Ints) -> Int32s:

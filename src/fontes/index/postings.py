@@ -283,7 +283,7 @@ class Postings(Component[PostingLists], name="postings"):
         return {**counts, "mean_length": mean}
 
 
-POSTINGS: Postings = components["postings"]  # type: ignore[assignment]
+POSTINGS: Postings = components["postings"]
 
 
 def _inverse(numbers: Int32s, count: int) -> Int32s:

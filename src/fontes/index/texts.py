@@ -321,7 +321,7 @@ class Texts(Component[DocumentStore], name="text"):
         return {"bytes_of_text": sum(file["bytes"] for name, file in files if name.startswith("text."))}
 
 
-TEXTS: Texts = components["text"]  # type: ignore[assignment]
+TEXTS: Texts = components["text"]
 
 
 def _merge_texts(leaves: Sequence[Leaf], folder: Path) -> None:

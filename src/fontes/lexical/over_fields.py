@@ -48,7 +48,7 @@ class FieldedModel(Lexical):
             return self
         weights = {name: float(weight) if isinstance(weight, Real) else weight for name, weight in self.fields.items()}
         positive = FrozenDict({name: weight for name, weight in weights.items() if weight != 0})
-        return replace(self, fields=positive)  # type: ignore[type-var]
+        return replace(self, fields=positive)
 
     def key(self) -> str | None:
         return super(FieldedModel, self._complete).key()

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from numbers import Real
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -107,7 +107,7 @@ class StructuredQuery:
         self._others: list[tuple[Scoring, ClauseLists]] = []  # those that a document has
         for clause, guards, weight in collected.values():
             if is_plain(clause) and not guards:
-                terms[clause.term] = weight  # type: ignore[union-attr]
+                terms[clause.term] = weight
             elif (lists := self._lists(clause)).df:
                 self._others.append((Scoring(clause, guards, weight), lists))
         names = sorted(terms)
@@ -181,7 +181,7 @@ class StructuredQuery:
     def _rows(self) -> tuple[Int64s, Int64s]:
         """Which of the terms, and which of the other clauses, a document must have."""
         row_of = {term: row for row, term in enumerate(self._terms)}
-        terms = [row_of[clause.term] for clause in self._required if is_plain(clause)]  # type: ignore[union-attr]
+        terms = [row_of[clause.term] for clause in self._required if is_plain(clause)]
         clauses = [None if scoring.guards else scoring.clause for scoring, _ in self._others]
         others = [clauses.index(clause) for clause in self._required if not is_plain(clause)]
         return np.array(terms, dtype=np.int64), np.array(others, dtype=np.int64)
@@ -190,7 +190,7 @@ class StructuredQuery:
     def _lacks_clause(self) -> bool:
         """Whether no document has a clause that all must have."""
         others = [scoring.clause for scoring, _ in self._others]
-        present = [clause.term in self._terms if is_plain(clause) else clause in others for clause in self._required]  # type: ignore[union-attr]
+        present = [clause.term in self._terms if is_plain(clause) else clause in others for clause in self._required]
         return not all(present)
 
     def rows(self) -> Iterator[PlanRow]:
@@ -297,7 +297,7 @@ class StructuredQuery:
         if not is_plain(clause):
             return self._lists(_unweighted(clause)).counts[number].docs
         part = self._parts[number]
-        term, dead = part.term_number(clause.term), part.dead  # type: ignore[union-attr]
+        term, dead = part.term_number(clause.term), part.dead
         docs = documents_of(part, term) if term >= 0 else NO_DOCS
         return docs if dead is None else docs[~dead[docs]]
 
@@ -372,7 +372,7 @@ class StructuredQuery:
         """Explain the weight of a clause in a document of a part; None where the document does not match it."""
         part, statistics, weighting = self._parts[number], Statistics.of(self._parts[number]), self._weighting
         if is_plain(scoring.clause):
-            term = part.term_number(scoring.clause.term)  # type: ignore[union-attr]
+            term = part.term_number(scoring.clause.term)
             postings = Postings.of(part, weighting, np.array([term] if term >= 0 else [], dtype=np.int64))
         else:
             statistics, weighting, postings = self._lists(scoring.clause).postings(number)
@@ -383,15 +383,16 @@ class StructuredQuery:
         """Describe why a document does not match a group."""
         for clause in group.must:
             if not self.mask(number, clause)[doc]:
-                inner = isinstance(clause, Group) and clause.must
-                return self._mismatch(number, clause, doc) if inner else f"it lacks {_description(clause)}"  # type: ignore[arg-type]
+                if isinstance(clause, Group) and clause.must:
+                    return self._mismatch(number, clause, doc)
+                return f"it lacks {_description(clause)}"
         for clause in group.must_not:
             if self.mask(number, clause)[doc]:
                 return f"it has {_description(clause)}, which it must not"
         return "it has none of the clauses of which one should match"
 
 
-def is_plain(clause: Clause) -> bool:
+def is_plain(clause: Clause) -> TypeGuard[Term]:
     """Whether a clause is a term in any field."""
     return type(clause) is Term and not clause.field
 

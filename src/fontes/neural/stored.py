@@ -79,10 +79,9 @@ def in_precision(encoder: E, stored: object) -> E:
     if not isinstance(encoder, Part) or len(names) != 1 or not names <= set(PRECISIONS):
         return encoder
     (name,) = names
-    changed: E = encoder.map(  # type: ignore[assignment]
+    return encoder.map(
         lambda model: model.with_(precision=name) if isinstance(model, Pretrained) and model.precision == "auto" else model
     )
-    return changed
 
 
 def encoder_from(text: object) -> Encoder:

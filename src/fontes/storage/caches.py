@@ -214,10 +214,11 @@ class Cached(Generic[K, V]):
                 return
             entry.size = size(cast(V, entry.value))
             self._total += entry.size
-            for other_key in list(self._entries)[:-1] if self.limit is not None and self._total > self.limit else ():
+            limit = self._total if self.limit is None else self.limit
+            for other_key in list(self._entries)[:-1] if self._total > limit else ():
                 if other_key != key:
                     self._total -= self._entries.pop(other_key).size
-                if self._total <= self.limit:  # type: ignore[operator]
+                if self._total <= limit:
                     break
 
     def _forget(self, key: K, entry: _Entry[V]) -> None:

@@ -160,13 +160,13 @@ def _choose(project: TaskProject, base: ExperimentFile, options: TaskOptions) ->
     side = _judged_side(sides[roles.choose])
     index = _open_index(project, base, roles.choose)
     systems = Expressions(base).made(index)
-    stages = {name: systems[name] for name in base.expressions if isinstance(systems[name], Stage)}
+    stages = {name: system for name in base.expressions if isinstance(system := systems[name], Stage)}
     train = None
     if roles.train is not None:
         train = side if roles.train == roles.choose else _judged_side(sides[roles.train])
     later = dict.fromkeys(name for name in (*roles.measure, *roles.submit) if name not in (roles.train, roles.choose))
     measured = Topics(replace(topic, id=f"{name} {topic.id}") for name in later for topic in sides[name].topics.values())
-    chooser = Chooser(index, base.expressions, stages, side, project.table.measure, project.folder, options)  # type: ignore[arg-type]
+    chooser = Chooser(index, base.expressions, stages, side, project.table.measure, project.folder, options)
     return chooser.choose(train, measured)
 
 

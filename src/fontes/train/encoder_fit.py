@@ -14,7 +14,6 @@ from pydantic import Field
 
 from ..core.arrays import Float32s
 from ..core.errors import InputError, ParameterError
-from ..core.part import Part
 from ..core.values import Qrels, Topic, Topics, text_of
 from ..core.work import ProgressCallback, work
 from .examples import DISTILLED, Examples, LabelledPairs, TrainingSplit, check_teacher, passages_of, training_split
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from ..index import Index
     from ..neural.models.base import Pretrained
 
-T = TypeVar("T", bound=Part)
+T = TypeVar("T", bound="Pretrained[Any]")
 EncoderSplit: TypeAlias = TrainingSplit[Examples | LabelledPairs]
 Scores: TypeAlias = Callable[[Sequence[str], Sequence[str]], Float32s]
 """Function from queries and documents to their scores by the current model: float32, (queries, documents)."""
@@ -105,7 +104,7 @@ def sides_of(examples: object, search: SearchValidation, settings: EncoderSettin
 
 def start_of(encoder: T | str | Path, kind: type[T], stage: str, **changes: int | None) -> T:
     """Return the encoder of a name or folder, with the changes that are not None; ParameterError for one of another kind."""
-    start: object = kind(encoder) if isinstance(encoder, (str, Path)) else encoder  # type: ignore[call-arg]
+    start: object = kind(encoder) if isinstance(encoder, (str, Path)) else encoder
     if not isinstance(start, kind):
         raise ParameterError(f"{start!r} cannot be trained; use {stage}(…) or a model")
     return start.with_(**{name: value for name, value in changes.items() if value is not None})

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -20,7 +21,7 @@ from .answers import Problem, RefusedError, invalid, problem_response
 from .guard import Guard
 from .service import Service
 
-REFUSALS = {"4XX": {"model": Problem, "description": "Why the request was refused"}}
+REFUSALS: dict[int | str, dict[str, Any]] = {"4XX": {"model": Problem, "description": "Why the request was refused"}}
 
 
 def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
@@ -71,7 +72,7 @@ def plain_application(
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        responses=REFUSALS,  # type: ignore[arg-type]
+        responses=REFUSALS,
     )
     app.state.service = service
     for router in routers:

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import APIRouter
@@ -24,6 +24,9 @@ from .answers import PROBLEM, problem_bytes
 from .application import application
 from .guard import HEADERS
 from .service import Service, return_large_arrays
+
+if TYPE_CHECKING:
+    from socket import socket
 
 HEAD = 64 << 10  # maximum bytes of a request line with its headers
 Started = Callable[[str], None]
@@ -69,8 +72,8 @@ def server_of(service: Service, routers: Sequence[APIRouter], started: Started, 
         seconds = settings.seconds
 
     class Server(uvicorn.Server):
-        async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-            await super().startup(sockets)  # type: ignore[arg-type]
+        async def startup(self, sockets: list[socket] | None = None) -> None:
+            await super().startup(sockets)
             for server in self.servers[:1]:
                 host, port, *_ = server.sockets[0].getsockname()
                 started(f"http://{f'[{host}]' if ':' in host else host}:{port}")

@@ -162,9 +162,9 @@ class BatchQueue:
             if batch:
                 self._free -= 1
                 search = loop.run_in_executor(self._pool, self._work, [request for request, _ in batch])
-                search.add_done_callback(lambda done, batch=batch: self._finish(loop, done, batch))  # type: ignore[misc]
+                search.add_done_callback(partial(self._finish, loop, batch))
 
-    def _finish(self, loop: asyncio.AbstractEventLoop, search: Any, batch: list[tuple[SearchRequest, Future]]) -> None:
+    def _finish(self, loop: asyncio.AbstractEventLoop, batch: list[tuple[SearchRequest, Future]], search: Any) -> None:
         """Hand the results of a batch to its requests, and free its thread."""
         self._free += 1
         error = RuntimeError("the server ends") if search.cancelled() else search.exception()

@@ -318,4 +318,4 @@ def _single_threaded(stage: Retriever) -> Retriever:
     def with_one_thread(part: Part) -> Part:
         return part.with_(threads=1) if "threads" in part.params() and part.params()["threads"] is None else part
 
-    return stage.map(with_one_thread)  # type: ignore[return-value]
+    return stage.map(with_one_thread)

@@ -225,8 +225,11 @@ class Service:
         watch("queue", lambda: len(self._models), "models")
         watch("queue", lambda: sum(map(len, self.writes.values())), "writes")
         for name, served in self.indexes.items():
-            watch("generation", lambda served=served: served.state.generation, name)  # type: ignore[misc]
-            watch("documents", lambda served=served: len(served.state.index), name)  # type: ignore[misc]
+            self._register_index(name, served)
+
+    def _register_index(self, name: str, served: ServedIndex) -> None:
+        self.metrics.watch("generation", lambda: served.state.generation, name)
+        self.metrics.watch("documents", lambda: len(served.state.index), name)
 
 
 def return_large_arrays() -> None:

@@ -244,7 +244,7 @@ class ColumnsComponent(Component[SegmentColumns], name="columns"):
         return {"columns": state.columns}
 
 
-COLUMNS: ColumnsComponent = components["columns"]  # type: ignore[assignment]
+COLUMNS: ColumnsComponent = components["columns"]
 
 
 def converted_columns(segment: Segment, folder: Path, schema: Schema) -> SegmentColumns:

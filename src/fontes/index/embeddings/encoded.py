@@ -173,7 +173,8 @@ def merge_conflict(leaves: Sequence[Leaf]) -> str | None:
     for name in (*folders, *sorted(files)):
         if name not in components:
             return f"no package is installed for its component '{name}'; {DROP_REMEDY}"
-        if (problem := components[name].conflict(leaves)) is not None:
+        problem: str | None = components[name].conflict(leaves)
+        if problem is not None:
             return problem
     return None
 

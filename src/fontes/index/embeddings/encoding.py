@@ -210,7 +210,7 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
         return {"vectors": vectors}
 
 
-VECTORS: Vectors = components["vectors"]  # type: ignore[assignment]
+VECTORS: Vectors = components["vectors"]
 
 
 def vector_encoding(

@@ -279,7 +279,7 @@ class TermWeightsComponent(EncodedComponent[WeightLists, DocumentWeights], name=
         return {"weights": weights}
 
 
-WEIGHTS: TermWeightsComponent = components["sparse"]  # type: ignore[assignment]
+WEIGHTS: TermWeightsComponent = components["sparse"]
 
 
 def _weight_encoding(encoder: Any, job: EncodingJob, precision: str | None, segment: Segment) -> WeightEncoding:

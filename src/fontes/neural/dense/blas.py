@@ -40,7 +40,7 @@ class _BlasLimit:
 @lru_cache(1)
 def _controller() -> Any:
     try:
-        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+        from threadpoolctl import ThreadpoolController
     except ImportError:
         return None
     return ThreadpoolController()

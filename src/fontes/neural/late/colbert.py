@@ -204,7 +204,9 @@ def _encoder(backbone: Path) -> TokenSettings:
 
 def _dense(folder: Path) -> nn.Module:
     """Load a Dense layer of sentence-transformers or PyLate: linear, optional bias, activation, optional residual."""
-    torch = library("torch", "a ColBERT model")
+    library("torch", "a ColBERT model")
+    import torch
+
     config = read_json(folder / "config.json")
     weights = tensors(folder, ("linear.weight",), "the projection of ColBERT", ("linear.bias", "residual.weight"))
     name = str(config.get("activation_function") or "torch.nn.modules.linear.Identity")
@@ -214,11 +216,11 @@ def _dense(folder: Path) -> nn.Module:
     layer: nn.Sequential = torch.nn.Sequential(_linear(weights, folder), activation())
     if not config.get("use_residual"):
         return layer
-    skip = torch.nn.Identity()
+    skip: nn.Module = torch.nn.Identity()
     if "residual.weight" in weights:
         skip = _linear({"linear.weight": weights["residual.weight"]}, folder)
 
-    class Residual(torch.nn.Module):  # type: ignore[name-defined,misc]
+    class Residual(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.layer, self.skip = layer, skip
@@ -505,7 +507,10 @@ def _concatenated(module: nn.Module, ids: list[list[int]], fill: int) -> Tensor:
 
 def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
     """Load the transformer and the projections as one module; raise ParameterError for other dimensions than `dim`."""
-    torch, transformers = library("torch", "a ColBERT model"), library("transformers", "a ColBERT model")
+    library("torch", "a ColBERT model")
+    transformers = library("transformers", "a ColBERT model")
+    import torch
+
     from ..models.bert import backbone, try_plain
 
     body: Any = try_plain(lambda: backbone(checkpoint.backbone), checkpoint.backbone)
@@ -522,7 +527,7 @@ def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
     if dim not in (None, width):
         raise ParameterError(f"{checkpoint.backbone} gives vectors of {width} dimensions, not {dim}; leave dim out")
 
-    class TokenNetwork(torch.nn.Module):  # type: ignore[name-defined,misc]
+    class TokenNetwork(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.backbone, self.projection = body, torch.nn.Sequential(*projections)

@@ -450,7 +450,7 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
         return {"token_vectors": [JoinedTokens(leaves, parts).info() for leaves, parts in sound]}
 
 
-TOKENS: TokenVectorsComponent = components["late"]  # type: ignore[assignment]
+TOKENS: TokenVectorsComponent = components["late"]
 
 
 def write_lists(draft: Path, codes: Int32s, bounds: Int64s, centroids: int) -> None:

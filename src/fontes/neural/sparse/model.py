@@ -131,7 +131,9 @@ def _network(checkpoint: SpladeCheckpoint, name: str) -> tuple[nn.Module, int, i
     The logits of a batch would take far more memory than all other values. The last layer of the head is therefore detached
     from the model, and its columns are computed in parts. A model without such a layer runs unchanged.
     """
-    torch = library("torch", PURPOSE)
+    library("torch", PURPOSE)
+    import torch
+
     from ..models.bert import try_plain
     from ..models.masked import masked_network
 
@@ -145,7 +147,7 @@ def _network(checkpoint: SpladeCheckpoint, name: str) -> tuple[nn.Module, int, i
         module = _masked_lm(checkpoint.transformer, name)
         head, size, limit = _detached_head(module), int(module.config.vocab_size), position_limit(module.base_model)
 
-    class TermNetwork(torch.nn.Module):  # type: ignore[name-defined,misc]
+    class TermNetwork(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.body, self.head = module, head
