@@ -6,7 +6,7 @@ It is loaded in each run of pytest, so it imports nothing before the fixture is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,7 +24,7 @@ class FontesGate:
         self._gate = gate
         self._node = node
 
-    def check(self, search: Callable[[str], Any] | None = None) -> None:
+    def check(self, search: Callable[[str], object] | None = None) -> None:
         """Fail the test if a search loses quality against the baseline.
 
         Args:

@@ -24,7 +24,7 @@ def _usage_errors() -> tuple[type[Exception], type[Exception]] | tuple[()]:
     return typer.BadParameter.__mro__[1], typer.Abort  # the first is Click's, which newer versions of Typer contain
 
 
-def run(app: Callable[..., Any], error_code: int | None = None) -> NoReturn:
+def run(app: Callable[..., object], error_code: int | None = None) -> NoReturn:
     """Run the command line on the process's arguments and end the process.
 
     Exit codes: 0 success, even without matches; 1 an error in the input; 2 wrong usage.

@@ -23,7 +23,7 @@ class FunctionStage(Stage[Any, Any]):
         output: Its output: Topics or Run.
     """
 
-    function: Callable[[Any], Any]
+    function: Callable[[Any], object]
     input: Kind = Topics
     output: Kind = Run
 
@@ -52,14 +52,14 @@ class FunctionStage(Stage[Any, Any]):
 
 
 @overload
-def stage(function: Callable[[Any], Any], *, takes: Kind = ..., gives: Kind = ...) -> FunctionStage: ...
+def stage(function: Callable[[Any], object], *, takes: Kind = ..., gives: Kind = ...) -> FunctionStage: ...
 @overload
 def stage(
     function: None = None, *, takes: Kind = ..., gives: Kind = ...
-) -> Callable[[Callable[[Any], Any]], FunctionStage]: ...
+) -> Callable[[Callable[[Any], object]], FunctionStage]: ...
 def stage(
-    function: Callable[[Any], Any] | None = None, *, takes: Kind = Topics, gives: Kind = Run
-) -> FunctionStage | Callable[[Callable[[Any], Any]], FunctionStage]:
+    function: Callable[[Any], object] | None = None, *, takes: Kind = Topics, gives: Kind = Run
+) -> FunctionStage | Callable[[Callable[[Any], object]], FunctionStage]:
     """Make a stage from a function, directly or as a decorator.
 
     Args:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 GROUPS = "fontes."  # beginning of the names of all groups of entry points
 PACKAGE = "fontes.datasets"  # fills these when it is imported, with `formats`
-readers: dict[str, Callable[..., Any]] = {}
+readers: dict[str, Callable[..., object]] = {}
 """Functions from a path to a value, by kind: "corpus", "topics", "qrels", "run"."""
 writers: dict[str, Callable[..., None]] = {}
 """Functions that write a value to a path, by kind."""
@@ -232,7 +232,7 @@ def write(kind: str, value: object, path: str | os.PathLike[str], **options: obj
     _function(writers, kind, path)(value, os.fspath(path), **options)
 
 
-def _function(functions: dict[str, Callable[..., Any]], kind: str, path: object) -> Callable[..., Any]:
+def _function(functions: Mapping[str, Callable[..., object]], kind: str, path: object) -> Callable[..., Any]:
     if kind not in functions:
         import_module(PACKAGE)
     if kind not in functions:

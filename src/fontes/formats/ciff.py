@@ -223,7 +223,7 @@ class CiffReader:
             self._fail("holds no documents")
         return header
 
-    def _parsed(self, message: Callable[[], Any], noun: str, number: int, total: int) -> Any:
+    def _parsed(self, message: Callable[[], object], noun: str, number: int, total: int) -> Any:
         """Read the next message, of an item counted from 0."""
         size = self._size()
         content = self._read(size) if size is not None and size <= MAX_INT32 else b""

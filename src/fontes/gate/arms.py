@@ -257,7 +257,7 @@ class FunctionArm(Arm):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
     kind = "function"
-    function: Callable[[str], Any]
+    function: Callable[[str], object]
 
     @contextmanager
     def asking(self, k: int) -> Iterator[Callable[[Topic], Reply]]:

@@ -37,7 +37,7 @@ def split_segment(segment: Segment, shards: int, folder: Path) -> list[tuple[Pat
 
 
 def readable_manifest(
-    path: Path, manifest: dict[str, Any], verify: bool, open_segment: Callable[[dict[str, Any]], Any]
+    path: Path, manifest: dict[str, Any], verify: bool, open_segment: Callable[[dict[str, Any]], object]
 ) -> dict[str, object]:
     """Return the manifest of the shards that can be read, which is the index's own manifest if all can.
 

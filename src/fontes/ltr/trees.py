@@ -106,7 +106,7 @@ def _tree(entries: Mapping[str, str], features: int, first_split: int, first_lea
     if entries.get("num_cat", "0") != "0" or entries.get("is_linear", "0") != "0":
         raise ValueError("it has categorical splits or linear leaves, which ltr does not apply")
 
-    def column(name: str, count: int, kind: Callable[[str], Any] = float) -> Any:
+    def column(name: str, count: int, kind: Callable[[str], object] = float) -> Any:
         numbers = [kind(number) for number in entries[name].split()]
         if len(numbers) != count:
             raise ValueError(f"it has {len(numbers):,} values of {name}, not {count:,}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class PassageDocuments:
         return getattr(self.documents, "marked", None)
 
     @property
-    def snippets(self) -> Callable[[Sequence[tuple[str, Doc]]], Any] | None:
+    def snippets(self) -> Callable[[Sequence[tuple[str, Doc]]], object] | None:
         """The source's function that returns query snippets of texts, if it has one."""
         return getattr(self.documents, "snippets", None)
 

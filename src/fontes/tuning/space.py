@@ -161,7 +161,7 @@ class Maker:
         ranges: Ranges that the classes of the parameters declare.
     """
 
-    make: Callable[..., Any]
+    make: Callable[..., object]
     unchanged: Retriever | None
     default: Setting
     ranges: Setting
@@ -245,7 +245,7 @@ def _text_maker(text: str, space: Space | None, index: object) -> tuple[Maker, S
     return Maker(make, unchanged, default, _ranges(owners)), values
 
 
-def _function_maker(function: Callable[..., Any], names: list[str]) -> Maker:
+def _function_maker(function: Callable[..., object], names: list[str]) -> Maker:
     try:
         signature = inspect.signature(function).parameters
     except ValueError:

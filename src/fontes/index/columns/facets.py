@@ -53,7 +53,7 @@ def facets_of(state: Columned, docs: Ints, columns: Sequence[str], bins: int | N
     if bins is not None:
         check_whole("bins", bins, 1)
     docs = np.sort(docs)
-    totals: dict[str, Counter[Any]] = {}
+    totals: dict[str, Counter[object]] = {}
     numbers: dict[str, list[AnyArray]] = {}
     for name in columns:
         if bins is not None and types[name] in ORDERED:

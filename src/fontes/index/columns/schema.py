@@ -228,7 +228,7 @@ def _keywords(value: object) -> tuple[str, ...] | None:
     return tuple(item for item in items if item)
 
 
-_STORED: dict[str, Callable[[Any], Any]] = {
+_STORED: dict[str, Callable[[Any], object]] = {
     "keyword": lambda value: value if isinstance(value, str) else None,
     "integer": _integer,
     "float": _float,

@@ -162,7 +162,7 @@ def _wide(part: Values) -> Array:
     return np.where(part.present, part.values.astype(np.int64), MISSING)
 
 
-SIGNS: dict[str, Callable[[Any, Any], Any]] = {"==": operator.eq, "<": operator.lt, "<=": operator.le}
+SIGNS: dict[str, Callable[[Any, Any], object]] = {"==": operator.eq, "<": operator.lt, "<=": operator.le}
 SIGNS |= {">": operator.gt, ">=": operator.ge}
 
 
