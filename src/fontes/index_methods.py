@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Never
 
 from .core.values import Topic
 from .index import index
@@ -179,7 +179,7 @@ class Index(Suggesting, index.Index):
         return Column(self, column)
 
     @stage_method
-    def companions(self, weight: float = 1.0, encoder: Any = None, k: int = 1000) -> Companions:
+    def companions(self, weight: float = 1.0, encoder: object = None, k: int = 1000) -> Companions:
         """Chooses documents that belong together: `bm25() % 50 >> companions(weight=1)`.
 
         Args:
@@ -330,7 +330,7 @@ class Index(Suggesting, index.Index):
         return Length(self, field)
 
     @stage_method
-    def ltr(self, model: str | Path, features: Any = None) -> LearningToRank:
+    def ltr(self, model: str | Path, features: object = None) -> LearningToRank:
         """Orders candidates by a trained model over their features: `bm25() % 100 >> ltr("FOLDER")`.
 
         Args:
@@ -342,7 +342,7 @@ class Index(Suggesting, index.Index):
         return LearningToRank(self, model, features)
 
     @stage_method
-    def mmr(self, lambda_: float = 0.5, encoder: Any = None, k: int = 1000) -> MaximalMarginalRelevance:
+    def mmr(self, lambda_: float = 0.5, encoder: object = None, k: int = 1000) -> MaximalMarginalRelevance:
         """Chooses relevant documents that differ from those chosen before: `bm25() % 100 >> mmr(lambda_=0.5) % 10`.
 
         Args:
