@@ -150,7 +150,7 @@ class _Builder(PythonText):
             self._depth -= 1
 
     def _mapping(self, node: ast.Dict, value_of: Callable[[str, ast.expr], object]) -> FrozenDict[object]:
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for key, item in zip(node.keys, node.values, strict=True):
             if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
                 raise self.error(key or item, "the names of a mapping are strings: {'title': 3, 'text': 1}")

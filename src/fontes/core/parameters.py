@@ -104,7 +104,7 @@ def parameters(source: object) -> dict[str, Parameter]:
     }
 
 
-def _declared(source: Any) -> Iterator[tuple[str, Any, Any, Mapping[str, Any]]]:
+def _declared(source: Any) -> Iterator[tuple[str, object, object, Mapping[str, Any]]]:
     """Name, type, default and metadata of each parameter."""
     if dataclasses.is_dataclass(source):
         for field in fields(source):
@@ -122,8 +122,8 @@ def _kind(annotation: Any) -> str:
 
 
 def tuned(
-    default: Any,
-    range: Any,
+    default: object,
+    range: object,
     limits: tuple[float, float] = (-math.inf, math.inf),
     usual: bool = False,
     entry: object = None,

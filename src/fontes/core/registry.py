@@ -210,7 +210,7 @@ def _qualified_name(thing: object) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def read(kind: str, path: str | os.PathLike[str], **options: Any) -> Any:
+def read(kind: str, path: str | os.PathLike[str], **options: object) -> Any:
     """Read a "corpus", "topics", "qrels" or "run" from a file, "-" (standard input), a folder in BEIR's form, or a collection.
 
     `options` are further arguments of the reader, such as a split.

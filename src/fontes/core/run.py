@@ -64,7 +64,7 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         scores: Float32s,
         *,
         documents: Documents | None = None,
-        provenance: Mapping[str, Any] | None = None,
+        provenance: Mapping[str, object] | None = None,
         matches: Callable[[str], Ints] | None = None,
     ) -> None:
         """Make a run from sorted columns; use `Run.of` and `Run.from_columns` for others.
@@ -158,7 +158,7 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         scores: Float32s,
         *,
         documents: Documents | None = None,
-        provenance: Mapping[str, Any] | None = None,
+        provenance: Mapping[str, object] | None = None,
     ) -> Run:
         """Make a run from rows in any order.
 
@@ -250,7 +250,7 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         bounds = offsets_of(np.bincount(self.topic_numbers[mask], minlength=len(self.topics)))
         return self._with_rows(bounds, self.codes[mask], self.scores[mask])
 
-    def with_scores(self, scores: Floats, provenance: Mapping[str, Any] | None = None) -> Run:
+    def with_scores(self, scores: Floats, provenance: Mapping[str, object] | None = None) -> Run:
         """Return the run with other scores, one per row, re-sorted.
 
         Args:

@@ -58,7 +58,7 @@ class Tabular:
         """Return the columns by name: arrays or lists of one length."""
         raise NotImplementedError
 
-    def to_pandas(self, **options: Any) -> Any:
+    def to_pandas(self, **options: object) -> Any:
         """Return the rows as a pandas DataFrame, with the columns of `to_columns`, which has the same options.
 
         Raises:
@@ -66,7 +66,7 @@ class Tabular:
         """
         return _library("pandas", "pandas", "to_pandas()").DataFrame(self.to_columns(**options))
 
-    def to_polars(self, **options: Any) -> Any:
+    def to_polars(self, **options: object) -> Any:
         """Return the rows as a polars DataFrame, with the columns of `to_columns`, which has the same options.
 
         Raises:
@@ -78,7 +78,7 @@ class Tabular:
         }
         return _library("polars", "polars", "to_polars()").DataFrame(columns, strict=False)
 
-    def to_arrow(self, **options: Any) -> Any:
+    def to_arrow(self, **options: object) -> Any:
         """Return the rows as a `pyarrow.Table`, with the columns of `to_columns`, which has the same options.
 
         Raises:
@@ -86,7 +86,7 @@ class Tabular:
         """
         return _library("pyarrow", "parquet", "to_arrow()").table(self.to_columns(**options))
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand the rows to DuckDB, pyarrow and others, by Arrow's PyCapsule interface."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
@@ -141,7 +141,7 @@ class Frame:
     """
 
     names: list[str]
-    chunks: Iterator[list[list[Any]]]
+    chunks: Iterator[list[list[object]]]
     numbering: str = ""
 
     @classmethod
@@ -164,7 +164,7 @@ class Frame:
         """
         numbering = ""
         labels: Sequence[object] | None = None
-        chunks: Iterator[list[list[Any]]]
+        chunks: Iterator[list[list[object]]]
         if type(frame).__module__.partition(".")[0] == "polars" and hasattr(frame, "iter_slices"):
             names, numbering = list(frame.columns), f"frame.with_row_index({ids[0]!r})" if ids else ""
             chunks = ([column.to_list() for column in part.get_columns()] for part in frame.iter_slices(CHUNK_ROWS))
@@ -226,7 +226,7 @@ def _may_be_ids(name: str, column: list[Any]) -> bool:
     return (are_numbers or (kinds == {str} and not any(map(BLANK.search, column)))) and len(set(column)) == len(column)
 
 
-def _numbers(frame: Any, first: int) -> Sequence[object]:
+def _numbers(frame: object, first: int) -> Sequence[object]:
     """Return the whole numbers of pandas' index, or else the numbers of the rows."""
     index = getattr(frame, "index", None)
     if getattr(index, "inferred_type", "") == "integer" and index.nlevels == 1:  # type: ignore[union-attr]
@@ -272,7 +272,7 @@ def _values_of(series: Any) -> Any:
     return series.to_numpy(f"{series.dtype.kind}8[us]" if series.dtype.kind in "mM" else None)  # without nanoseconds
 
 
-def _of_arrow(frame: Any, ids: Sequence[str], texts: Sequence[str]) -> tuple[list[str], Iterator[list[list[Any]]]]:
+def _of_arrow(frame: Any, ids: Sequence[str], texts: Sequence[str]) -> tuple[list[str], Iterator[list[list[object]]]]:
     """Return the names and chunks of a dataset of Hugging Face, or of what exports Arrow."""
     kind = type(frame).__name__
     batches: Iterator[Any]
@@ -295,14 +295,14 @@ def _of_arrow(frame: Any, ids: Sequence[str], texts: Sequence[str]) -> tuple[lis
     return [names[number] for number in read], _chunks(batches, read)
 
 
-def _chunks(batches: Iterator[Any], read: Sequence[int]) -> Iterator[list[list[Any]]]:
+def _chunks(batches: Iterator[Any], read: Sequence[int]) -> Iterator[list[list[object]]]:
     for batch in batches:
         for start in range(0, batch.num_rows, CHUNK_ROWS):
             part = batch.slice(start, CHUNK_ROWS)
             yield [part.column(number).to_pylist() for number in read]
 
 
-def _with_labels(chunks: Iterator[list[list[Any]]], labels: Sequence[object]) -> Iterator[list[list[Any]]]:
+def _with_labels(chunks: Iterator[list[list[object]]], labels: Sequence[object]) -> Iterator[list[list[object]]]:
     at = 0
     for columns in chunks:
         count = len(columns[0])
@@ -327,7 +327,7 @@ def compact(name: object) -> str:
     return normalize(name).replace("_", "")
 
 
-def find(present: Collection[Any], sought: Sequence[str]) -> Any:
+def find(present: Collection[object], sought: Sequence[str]) -> Any:
     """Return the first of `sought` among the `present` names, in its present spelling, or None."""
     for name in sought:
         if name in present:

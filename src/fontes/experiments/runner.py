@@ -291,7 +291,7 @@ def replacing_results(folder: Path, files: list[str]) -> Iterator[Callable[[Mapp
         with contextlib.suppress(OSError):
             path.parent.rmdir()  # succeeds only if empty
 
-    def finish(lock: Mapping[str, Any]) -> None:
+    def finish(lock: Mapping[str, object]) -> None:
         write_json(folder / LOCK, {**lock, "files": files})
         (folder / UNFINISHED).unlink()
 

@@ -151,12 +151,12 @@ def _turns_key(conversation: Mapping[str, object]) -> str:
     return next((key for key in TURNS if key in conversation), TURNS[0])
 
 
-def _turns(conversation: Mapping[str, Any]) -> list[Any] | None:
+def _turns(conversation: Mapping[str, object]) -> list[Any] | None:
     turns = conversation.get(_turns_key(conversation))
     return turns if isinstance(turns, list) else None
 
 
-def _turn_number(row: Mapping[str, Any]) -> object:
+def _turn_number(row: Mapping[str, object]) -> object:
     return next((row[name] for name in NUMBERS if name in row), None)
 
 

@@ -114,7 +114,7 @@ def _packed(ids: Sequence[str], titles: Sequence[str], texts: Sequence[str], res
     return packed_columns(ids, titles, texts, metadata_column(ids, values), values)
 
 
-def cell_value(cell: Any) -> object:
+def cell_value(cell: object) -> object:
     """Return a cell as a JSON value.
 
     Dates are texts in ISO's form, at most to the microsecond; durations are seconds; whole decimals are whole numbers; arrays

@@ -57,7 +57,7 @@ class MissingPartError(InputError):
         """Return the error with advice by more records of the file."""
         return MissingPartError(*self._parts, sample)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return MissingPartError, self._parts
 
 
@@ -130,7 +130,7 @@ class Fields:
         return replace(self, id=(first, *(key for key in self.id if key != first)))
 
     @lru_cache(1000)  # noqa: B019  (records of one file have few sets of keys, and there are millions of records)
-    def keys(self, present: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
+    def keys(self, present: tuple[object, ...]) -> dict[str, tuple[Any, ...]]:
         """Return the keys of a record's "id", "text" and "title"; an empty tuple for none.
 
         Keys chosen by the user for one part are not used for another part.
@@ -306,7 +306,7 @@ def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPIC_FIELDS
     return Topic(string_of(topic_id, "id", where), text, narrative, description, turns, weights, None, metadata, query)
 
 
-def is_topic(row: Mapping[str, Any]) -> bool:
+def is_topic(row: Mapping[str, object]) -> bool:
     """Whether a record has an id or `_id`, and a text, by the usual names of topics."""
     keys = TOPIC_FIELDS.keys(tuple(row))
     return "_id" in row or bool(keys["id"] and keys["text"])
@@ -367,7 +367,9 @@ def _turn(fields: Mapping[str, str]) -> Turn:
     return turn
 
 
-def remedy_of(name: str, keys: Mapping[str, Sequence[Any]], rows: Sequence[Mapping[Any, object]], kind: str = "corpus") -> str:
+def remedy_of(
+    name: str, keys: Mapping[str, Sequence[object]], rows: Sequence[Mapping[Any, object]], kind: str = "corpus"
+) -> str:
     """Return advice for an error: options that assign the fields, guessed from names and values; may be empty.
 
     Args:
@@ -402,17 +404,17 @@ def remedy_of(name: str, keys: Mapping[str, Sequence[Any]], rows: Sequence[Mappi
     return f"; say which is which, such as: {line} (in Python: read_corpus(…, fields={fields}))"
 
 
-def are_distinct(values: Sequence[Any]) -> bool:
+def are_distinct(values: Sequence[object]) -> bool:
     """Whether values may be ids: none is missing, and none is repeated."""
     texts = [str(value).strip() for value in values if value is not None]
     return len(values) == len(set(texts) - {""})
 
 
-def _guess_title(candidates: Sequence[Any], rows: Sequence[Mapping[Any, object]]) -> Any:
+def _guess_title(candidates: Sequence[object], rows: Sequence[Mapping[Any, object]]) -> Any:
     return next((key for key in candidates if normalize(key).endswith(TITLES)), None)
 
 
-def _guess_id(candidates: Sequence[Any], rows: Sequence[Mapping[Any, object]]) -> Any:
+def _guess_id(candidates: Sequence[object], rows: Sequence[Mapping[Any, object]]) -> Any:
     """Return a field that may be an id: one named like a passage's, or else like any id, or without a name, or the first."""
     names = [key for key in candidates if not NO_ID.search(normalize(key))]
     values = {key: [row.get(key) for row in rows] for key in names}
@@ -433,7 +435,7 @@ def _may_be_id(value: object) -> bool:
     return not (DATE.match(text) or HOST.fullmatch(text) or FRACTION.fullmatch(text))
 
 
-def _guess_text(candidates: Sequence[Any], rows: Sequence[Mapping[Any, object]]) -> Any:
+def _guess_text(candidates: Sequence[object], rows: Sequence[Mapping[Any, object]]) -> Any:
     """Return a field named as a text, or whose name ends so, or holds such a word; else the one with the longest text."""
     for matches in (str.__eq__, str.endswith, str.__contains__):
         for key in candidates:

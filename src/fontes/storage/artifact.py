@@ -156,7 +156,7 @@ def facts_of(meta: Mapping[str, object], names: Sequence[str]) -> dict[str, Any]
     return {**{name: meta.get(name) for name in names}, **labelled}
 
 
-def settings(meta: Mapping[str, object]) -> dict[str, Any]:
+def settings(meta: Mapping[str, object]) -> dict[str, object]:
     """Return the settings in an artifact's metadata."""
     return {key: value for key, value in meta.items() if key not in ("format", "version", "files", "digest")}
 

@@ -120,7 +120,7 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
 
     @classmethod
     @abstractmethod
-    def _parse(cls, row: Mapping[str, Any], origin: str) -> T: ...
+    def _parse(cls, row: Mapping[str, object], origin: str) -> T: ...
 
     @staticmethod
     @abstractmethod
@@ -448,7 +448,7 @@ class LabelledPairs(TrainingSet[LabelledPair]):
             raise InputError(f"{first} to {last}: {problem}")
 
     @classmethod
-    def _parse(cls, row: Mapping[str, Any], origin: str) -> LabelledPair:
+    def _parse(cls, row: Mapping[str, object], origin: str) -> LabelledPair:
         return _pair((text_under(row, FIRST, "", origin), text_under(row, SECOND, "", origin), row.get(LABEL)), origin)
 
     @staticmethod

@@ -119,7 +119,7 @@ class Linear(Uninitialized, nn.Linear):
                 self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None)
         return self._packed
 
-    def _apply(self, *arguments: Any, **settings: Any) -> Any:
+    def _apply(self, *arguments: object, **settings: object) -> Any:
         self._packed = None  # the weights may change their dtype or device
         return super()._apply(*arguments, **settings)  # type: ignore[no-untyped-call]
 
