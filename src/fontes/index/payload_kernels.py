@@ -367,7 +367,7 @@ def _row_starts(of_terms: TermRows, block: int, terms: Int64s, rows: Int64s, siz
 @inner()
 def _phrase_frequency(
     data: Bytes, starts: Int64s, ends: Int64s, match: int, words: Int64s, low: int, high: int, streams: Int64s
-) -> object:
+) -> Int:
     """Count an exact phrase in one document.
 
     The positions of the first word lead; those of another word are read only where all words before it match.

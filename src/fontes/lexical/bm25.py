@@ -33,22 +33,22 @@ def idf_lucene(n: float, df: N) -> Any:
     return np.log(1 + (n - df + 0.5) / (df + 0.5))
 
 
-def idf_robertson(n: float, df: N) -> object:
+def idf_robertson(n: float, df: N) -> Any:
     """ln((N - df + 0.5) / (df + 0.5)); below 0 where more than half of the documents have the term."""
     return np.log((n - df + 0.5) / (df + 0.5))
 
 
-def idf_atire(n: float, df: N) -> object:
+def idf_atire(n: float, df: N) -> Any:
     """ln(N / df)."""
     return np.log(n / df)
 
 
-def idf_plus(n: float, df: N) -> object:
+def idf_plus(n: float, df: N) -> Any:
     """ln((N + 1) / df)."""
     return np.log((n + 1) / df)
 
 
-def idf_l(n: float, df: N) -> object:
+def idf_l(n: float, df: N) -> Any:
     """ln((N + 1) / (df + 0.5))."""
     return np.log((n + 1) / (df + 0.5))
 

@@ -530,7 +530,7 @@ def _search_any(
 @compiled()
 def _champion_threshold(
     table: Int64s, terms: Int64s, query_weights: Float64s, idfs: Float64s, allowed: UInt64s, k: int
-) -> object:
+) -> np.float32:
     """Return a score that at least k allowed documents reach, as they are champions of one of the terms; or 0."""
     row_of, weights = view(table, ROW_OF, np.int32), view(table, CHAMPION_WEIGHTS, np.float64)
     champions, threshold = view(table, CHAMPIONS, np.int32), np.float32(0)

@@ -106,7 +106,7 @@ def packed_lists(table: Int64s) -> Packed:
 
 
 @compiled()
-def df_of(table: Int64s, term: int) -> object:
+def df_of(table: Int64s, term: int) -> Any:
     """Return the number of living documents that have a term: in this part, or in the whole index if `whole_df` is set."""
     whole, dead_terms = view(table, WHOLE_DF, np.int64), view(table, DEAD_TERMS, np.int64)
     if len(whole):
@@ -129,7 +129,7 @@ def write_idf(table: Int64s, df: int, idfs: Float64s, number: int) -> int:
 
 
 @compiled()
-def write_idfs(tables: Int64s, numbers: Int64s, idfs: Float64s) -> object:
+def write_idfs(tables: Int64s, numbers: Int64s, idfs: Float64s) -> Any:
     """Write the idf of each term, given by its number in each part; return as `_write_idf`."""
     for i in range(len(idfs)):
         df: Any = 0

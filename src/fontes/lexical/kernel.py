@@ -18,7 +18,7 @@ from ..storage.compiled import inner, kernel
 from .keys import key_of, select, write_best
 
 if TYPE_CHECKING:
-    from ..core.arrays import Bools, Bytes, Float32s, Float64s, Int32s, Int64s, Ints, UInt16s, UInt32s, UInt64s
+    from ..core.arrays import Bools, Bytes, Float32s, Float64s, Int, Int32s, Int64s, Ints, UInt16s, UInt32s, UInt64s
     from ..index.packed_kernels import Lists, Rest
 
     BoundsOf: TypeAlias = tuple[Float32s, UInt16s, Bools, Int32s, Bytes, UInt32s, Float64s]
@@ -300,7 +300,7 @@ def _sum_rest(begin: int, term: int, query_weight: float, idf: float, rest: Rest
 
 
 @inner()
-def _skip(docs: Ints, at: int, end: int, doc: object) -> int:
+def _skip(docs: Ints, at: int, end: int, doc: Int) -> int:
     """Return the first index after `at` with `doc` or a later document, by galloping; docs[at] must be earlier."""
     step = 1
     while at + step < end and docs[at + step] < doc:

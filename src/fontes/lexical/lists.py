@@ -108,7 +108,7 @@ def shared_of(a: Int32s, b: Int32s, of_a: Int64s, of_b: Int64s) -> Any:
 
 
 @kernel()
-def unite(terms: Int64s, packed: Packed, size_of_window: int, words: UInt64s, docs: Int32s) -> object:
+def unite(terms: Int64s, packed: Packed, size_of_window: int, words: UInt64s, docs: Int32s) -> Any:
     """Find the documents that have at least one of some terms.
 
     Args:

@@ -84,7 +84,7 @@ def _documents(term: int, lists: Lists, bounds_of: BoundsOf) -> Int32s:
 def _matching(
     required: Int64s, excluded: Int64s, lists: Lists, bounds_of: BoundsOf, clauses: Clauses | None, required_clauses: Int64s,
     allowed: UInt64s,
-) -> object:  # fmt: skip
+) -> Any:  # fmt: skip
     """Return the allowed documents that have what `search_clauses` requires and no excluded term, ascending."""
     row_of, starts = bounds_of[3], bounds_of[5]
     lead, shortest, first_clause = -1, np.int64(1) << 62, -1

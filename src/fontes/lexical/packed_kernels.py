@@ -46,7 +46,7 @@ def read(lists: Lists, row_of: Int32s, starts: UInt32s, term: int, first: Any, l
 @compiled()
 def meet(
     lists: Lists, row_of: Int32s, starts: UInt32s, term: int, docs: Int32s, cursor: int, of_docs: Int64s, of_list: Int64s
-) -> object:
+) -> tuple[np.int64, np.int64]:
     """Find which of some documents a list has.
 
     Args:
@@ -182,7 +182,7 @@ def order_by_length(terms: Int64s, bounds: Int64s) -> Int64s:
 def meet_chunk(
     terms: Int64s, order: Int64s, packed: tuple[Lists, Int32s, UInt32s], first: int, cursors: Int64s, docs: Int32s,
     places: Int64s, met: Int64s,
-) -> object:  # fmt: skip
+) -> Any:  # fmt: skip
     """Find the documents that are in all lists, in one chunk of the shortest list; return their number.
 
     Args:
