@@ -87,6 +87,7 @@ def test_qrels_are_made_from_triples_and_data_frames(columns):
     pd = pytest.importorskip("pandas")
     assert Qrels.of([(1, "a", 2)]).to_dict() == {"1": {"a": 2}}
     assert Qrels.of(pd.DataFrame([(1, "a", 2)], columns=columns)).to_dict() == {"1": {"a": 2}}
+    assert Qrels.of([dict(zip(columns, (1, "a", 2), strict=True))]).to_dict() == {"1": {"a": 2}}
 
 
 def test_a_document_may_have_the_same_grade_in_two_groups():

@@ -182,7 +182,12 @@ def test_any_iterable_becomes_documents() -> None:
     expected = [Doc("1", "a"), Doc("2", "b", "", {"k": 0}), Doc("3", "c"), Doc("4", "d"), Doc("5", "e", "T")]
     assert list(read_corpus(given)) == expected
     assert given[1] == {"_id": 2, "text": "b", "k": 0}
-    assert list(read_corpus({"1": "a"})) == [Doc("1", "a")]
+
+
+def test_a_mapping_goes_from_id_to_text_or_as_beirs_to_title_and_text() -> None:
+    assert list(read_corpus({"a": "rain", 2: "snow"})) == [Doc("a", "rain"), Doc("2", "snow")]
+    beir = {"a": {"title": "T", "text": "rain"}, "b": {"text": "snow", "year": 2001}}
+    assert list(read_corpus(beir)) == [Doc("a", "rain", "T"), Doc("b", "snow", "", {"year": 2001})]
 
 
 def test_a_data_frame_becomes_documents() -> None:

@@ -18,7 +18,7 @@ from .ranking import Ranking as Ranking, order_keys as order_keys, with_document
 from .registry import read, write
 from .strings import Strings, encodable, offsets_of
 from .table import Table
-from .tabular import Tabular, is_frame
+from .tabular import Tabular, are_records, is_frame
 from .values import Doc, Documents, Topic, Topics
 
 Kind: TypeAlias = "type[Topics] | type[Run]"
@@ -95,8 +95,8 @@ class Run(Tabular, Mapping[str, "Ranking"]):
 
         Args:
             value: A Run, a mapping from topic id to a mapping from document id to score (or to a list of (id, score) pairs), a
-                DataFrame, Arrow table or the like (columns such as query_id, doc_id and score), an iterable of (topic id,
-                document id, score), or the path of a file. A whole number as an id stands for its digits.
+                DataFrame, Arrow table, list of dicts or the like (columns such as query_id, doc_id and score), an iterable of
+                (topic id, document id, score), or the path of a file. A whole number as an id stands for its digits.
             topics: The run's topics, if known; else a topic has its id alone.
 
         Raises:
@@ -111,11 +111,13 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         rows: Iterable[tuple[Any, Any, Any]]
         if is_frame(value):
             rows = Table.of_frame(value).results()
+        elif are_records(value):
+            rows = Table.of_records(value, "the run").results()
         elif isinstance(value, Mapping):
             rows = (
                 (t, d, s)
                 for t, ranking in value.items()
-                for d, s in (ranking.items() if isinstance(ranking, Mapping) else ranking)
+                for d, s in (ranking.items() if isinstance(ranking, Mapping) else _with_scores(t, ranking))
             )
             topics = topics or Topics(Topic(string_of(t, "topic id", "the run"), "") for t in value)
         elif isinstance(value, Iterable):
@@ -386,6 +388,14 @@ class Run(Tabular, Mapping[str, "Ranking"]):
 
     def __repr__(self) -> str:
         return f"Run({len(self)} topics, {self.rows} documents)"
+
+
+def _with_scores(topic_id: object, ranking: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the pairs of a topic's ranking; InputError for a document without a score, whose id could be taken for a pair."""
+    for pair in ranking:
+        if isinstance(pair, str):
+            raise InputError(f"the run, topic '{topic_id}': '{pair}' has no score; give pairs (document id, score)")
+        yield pair
 
 
 def finite_scores(

@@ -51,6 +51,12 @@ class Table:
         table = Frame.of(frame, ids, texts, 1)
         return cls("the DataFrame", table.names, enumerate(table.rows(), 1), "row")
 
+    @classmethod
+    def of_records(cls, records: Sequence[dict[str, object]], name: str) -> Table:
+        """Return the table of at least one dict, whose columns are the keys of the first."""
+        header = list(records[0])
+        return cls(name, header, ((n, [record.get(key) for key in header]) for n, record in enumerate(records, 1)), "item")
+
     @property
     def where(self) -> str:
         """Last row read, for messages."""

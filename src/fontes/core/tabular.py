@@ -111,6 +111,21 @@ def is_frame(value: object) -> bool:
     return hasattr(value, "__arrow_c_stream__")
 
 
+def check_no_record(values: Mapping[Any, object], ids: Sequence[str], texts: Sequence[str], what: str) -> None:
+    """Raise InputError if a mapping from id to text looks like a single record, or a table, by its keys.
+
+    Args:
+        values: The mapping.
+        ids: Names of ids in records.
+        texts: Names of texts in records.
+        what: The values, such as "documents".
+    """
+    keys = [next((name for name in names if name in values), None) for names in (ids, texts)]
+    if None not in keys:
+        problem = f"a mapping of {what} is from id to text, and this one has the keys '{keys[0]}' and '{keys[1]}'"
+        raise InputError(f"{problem}; give a list of dicts, [{{…}}], or, of columns, a DataFrame")
+
+
 def listed(value: Any) -> Any:
     """Return an array or a series of numpy, pandas, polars or Arrow as a list, and any other value unchanged.
 
@@ -308,6 +323,11 @@ def _with_labels(chunks: Iterator[list[list[object]]], labels: Sequence[object])
         count = len(columns[0])
         yield [*columns, list(labels[at : at + count])]
         at += count
+
+
+def are_records(value: object) -> TypeGuard[Sequence[dict[str, object]]]:
+    """Whether a value is a list of dicts, the rows of a table."""
+    return isinstance(value, (list, tuple)) and len(value) > 0 and all(isinstance(row, dict) for row in value)
 
 
 def are_all(values: object, kind: type) -> TypeGuard[Sequence[object]]:

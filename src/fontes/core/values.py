@@ -15,7 +15,7 @@ from .html import of_explanation
 from .query import Group
 from .registry import read
 from .table import Table
-from .tabular import TOPIC_ID, TOPIC_TEXT, Tabular, are_all, find, is_frame, join_with_or, listed
+from .tabular import TOPIC_ID, TOPIC_TEXT, Tabular, are_all, are_records, check_no_record, find, is_frame, join_with_or, listed
 
 if TYPE_CHECKING:
     from .ranking import Ranking
@@ -198,6 +198,7 @@ class Topics(Tabular, Mapping[str, Topic]):
         if is_frame(value):
             return cls(Topic(*fields) for fields in Table.of_frame(value, TOPIC_ID, TOPIC_TEXT).topics())
         if isinstance(value, Mapping):
+            check_no_record(value, TOPIC_ID, TOPIC_TEXT, "topics")
             return cls(t if isinstance(t, Topic) else _topic((i, t), n) for n, (i, t) in enumerate(value.items(), 1))
         if isinstance(value, Iterable):
             return cls(_topic(item, number) for number, item in enumerate(value, 1))
@@ -405,8 +406,8 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
         """Convert a value to Qrels.
 
         Args:
-            value: Qrels, a mapping from topic id to a mapping from document id to grade, a table (columns such as
-                query_id or qid, doc_id, docno or cord_uid, and relevance or label, by default 1), an iterable of (topic id,
+            value: Qrels, a mapping from topic id to a mapping from document id to grade, a table or list of dicts (columns such
+                as query_id or qid, doc_id, docno or cord_uid, and relevance or label, by default 1), an iterable of (topic id,
                 document id, grade), the path of a file or of a folder in BEIR's form, "irds:NAME" or "sample:NAME", or a list
                 of Qrels or paths (`Path`), which are merged. A whole number as an id stands for its digits.
             split: Split of a folder or collection; by default the only one.
@@ -430,6 +431,8 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
         rows: Iterable[tuple[object, object, object]]
         if is_frame(value):
             return cls(Table.of_frame(value).judgments())
+        if are_records(value):
+            return cls(Table.of_records(value, "the qrels").judgments())
         if isinstance(value, Mapping):
             rows = ((t, d, g) for t, grades in value.items() for d, g in grades.items())
         elif isinstance(value, Iterable):

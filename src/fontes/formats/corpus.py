@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
 from ..core import Doc, InputError, ParameterError
-from ..core.tabular import Tabular, columns_of, is_frame, listed
+from ..core.tabular import Tabular, check_no_record, columns_of, is_frame, listed
 from ..storage.files import STANDARD
 from .bad_records import BadRecords
 from .decoding import ReadingOptions, reading_of
@@ -242,7 +242,11 @@ class IterableCorpus(DocumentRows):
         return bool(keys["id"] and keys["text"])
 
     def _items(self) -> Iterable[Any]:
-        return self._source.items() if isinstance(self._source, Mapping) else self._source
+        if not isinstance(self._source, Mapping):
+            return self._source
+        check_no_record(self._source, self.fields.id, self.fields.text, "documents")
+        items = self._source.items()
+        return ({**doc, "_id": key} if isinstance(doc, Mapping) else (key, doc) for key, doc in items)  # as BEIR's
 
 
 @overload
@@ -280,9 +284,10 @@ def read_corpus(
     Args:
         source: A file (decompressed if need be) or folder, an address of one ("s3://bucket/papers", "https://…"), "-" for
             standard input, or a list of these, read one after the other; an iterable of Doc, dicts (keys as in jsonl), (id,
-            text), (id, title, text), or texts; a mapping from id to text; an array or Series of texts; or a table: a DataFrame
-            of pandas or polars, an Arrow table, a relation of DuckDB, a dataset of Hugging Face. The ids of texts are their
-            positions from "0", or the labels of a Series of pandas, and likewise those of a table without a column of ids.
+            text), (id, title, text), or texts; a mapping from id to text, or to a dict as BEIR's; an array or Series of texts;
+            or a table: a DataFrame of pandas or polars, an Arrow table, a relation of DuckDB, a dataset of Hugging Face. The
+            ids of texts are their positions from "0", or the labels of a Series of pandas, and likewise those of a table
+            without a column of ids.
         format: Of a file: the name of a format, such as "jsonl", "tsv", "csv", "trec" (SGML) or "text" (a document a file, its
             id the path inside the folder); by default detected from name and content.
         fields: Keys, columns or tags that hold the "id", "title" and "text", if named otherwise; several are joined by
