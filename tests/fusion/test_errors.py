@@ -26,6 +26,7 @@ FIND, READ, ASK = Find(Shelf()), Read(Model("m")), Ask()
     [
         (lambda: fuse(A, B, method="condorcet"), ParameterError, "'condorcet'", "there are rrf"),
         (lambda: fuse(A, B, normalize="softmax"), ParameterError, "'softmax'", "min-max"),
+        (lambda: fuse(A, B, norm="min-max"), ParameterError, "fuse … 'norm'", "'normalize'"),
         (lambda: fuse(A, B, k=-1), ParameterError, "k … -1", "constant of rrf"),
         (lambda: fuse(A, B, missing="max"), ParameterError, "missing … 'max'", "None, 'min' or a number"),
         (lambda: fuse(A, B, missing=math.nan), ParameterError, "missing … nan", "None, 'min' or a number"),

@@ -56,6 +56,8 @@ def nested(depth: int) -> Group:
         (lambda index: index.bm25(k=0)("w1"), "k … 0", "from 1"),
         (lambda index: index.bm25(k=-1)("w1"), "k … -1", "from 1"),
         (lambda index: index.bm25(k=2.5)("w1"), "k … 2.5", "whole number"),
+        (lambda index: index.bm25(k1="1.2"), "bm25: k1 … '1.2'", "float"),
+        (lambda index: index.rm3(fb_docs="3"), "rm3: fb_docs … '3'", "int"),
         (lambda index: index.bm25(k=1.2), "k … 1.2", "k1=1.2"),
         (lambda index: index.bm25(k_1=1.2), "bm25 … 'k_1'", "'k1'"),
         (lambda index: index.bm25().with_(kk=1), "bm25 … 'kk'", "'k'"),

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from numbers import Integral
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from .errors import InputError, ParameterError
 from .hints import nearest
 
+P = ParamSpec("P")
+R = TypeVar("R")
 GRADE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 
 
@@ -21,6 +24,45 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
         bound = "up" if most is None else f"to {most}"
         raise ParameterError(f"{name} must be a whole number from {least} {bound}, not {value!r}")
     return int(value)
+
+
+def check_names(function: Callable[..., object], values: Iterable[str], name: str = "") -> None:
+    """Raise ParameterError for a keyword of a call that is no parameter of the function; the message has the nearest name.
+
+    Args:
+        function: The function.
+        values: The keywords of the call.
+        name: Name of the function in the message; by default its own.
+    """
+    from inspect import Parameter, signature  # only here, for the start of commands
+
+    declared = [
+        key for key, parameter in signature(function).parameters.items() if parameter.kind is not Parameter.VAR_POSITIONAL
+    ]
+    for key in values:
+        if key not in declared:
+            names = [each for each in declared if each not in ("self", "cls", "index")]
+            raise ParameterError(f"{name or function.__name__} has no parameter '{key}'; {nearest(key, names)}") from None
+
+
+def named(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a function that raises as `check_names` if it is called with an unknown keyword."""
+
+    @wraps(function)
+    def checked(*args: P.args, **values: P.kwargs) -> R:
+        try:
+            return function(*args, **values)
+        except TypeError:
+            check_names(function, values)
+            raise
+
+    return checked
+
+
+def check_id(doc_id: object) -> None:
+    """Raise ParameterError unless the id of a document is a string."""
+    if not isinstance(doc_id, str):
+        raise ParameterError(f"an id is a string, not {doc_id!r}" + f"; write '{doc_id}'" * isinstance(doc_id, Integral))
 
 
 def check_key(user: str, key: str, metadata: Iterable[Mapping[str, object]], columns: Iterable[str] = ()) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from ..core.errors import ParameterError
-from ..core.hints import nearest
+from ..core.checks import check_names
+from ..core.errors import ParameterError, PipelineError
 from ..core.parameters import longer_name_hint, parameters
 from ..core.part import Part
 
@@ -28,20 +27,29 @@ def stage_method(make: Callable[P, S]) -> Callable[P, S]:
         try:
             stage = make(*args, **values)
         except TypeError:
-            declared = [name for name in inspect.signature(make).parameters if name not in ("self", "index")]
-            for key in values:
-                if key not in declared:
-                    name = getattr(make, "name", "") or make.__name__
-                    raise ParameterError(f"{name} has no parameter '{key}'; {nearest(key, declared)}") from None
+            check_names(make, values, getattr(make, "name", ""))
             raise
         try:
             stage.check()
         except ParameterError as error:
             hint = next(filter(None, (_hint(stage, key, value) for key, value in values.items())), "")
             raise ParameterError(f"{error}{hint}") from None
+        except TypeError as error:
+            if not isinstance(error, PipelineError):
+                _check_types(stage)
+            raise
         return stage
 
     return checked
+
+
+def _check_types(stage: Part) -> None:
+    """Raise ParameterError for a parameter of another type than its field."""
+    for name, parameter in parameters(type(stage)).items():
+        try:
+            parameter.checked(getattr(stage, name))
+        except ParameterError as error:
+            raise ParameterError(f"{stage.name}: {error}") from None
 
 
 def _hint(stage: Part, key: str, value: object) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
-from ..core.checks import check_whole
+from ..core.checks import check_whole, named
 from ..core.errors import ParameterError
 from ..core.registry import provided
 from ..core.work import ProgressCallback, cluster, work
@@ -43,6 +43,7 @@ class Index(_State):
         self._lock = Lock()
 
     @classmethod
+    @named
     def build(
         cls,
         docs: str | Path | Iterable[object],

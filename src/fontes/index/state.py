@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..core.arrays import Int64s, Ints
+from ..core.checks import check_id
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.query import Leaf as Clause
 from ..core.strings import Strings
@@ -297,7 +298,9 @@ class State(Searchable):
 
         Raises:
             InputError: The id is not in the index.
+            ParameterError: It is no string.
         """
+        check_id(doc_id)
         ordinal = self.ids.find(doc_id)
         if ordinal < 0:
             raise InputError(f"document '{doc_id}' is not in the index {self.path}")

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core.arrays import Int64s
+from ..core.checks import check_id
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.strings import Strings, encodable
 from ..core.values import Doc
@@ -216,8 +217,7 @@ def _check_ids(ids: Iterable[str], missing: str) -> None:
     if missing not in ("error", "skip"):
         raise ParameterError(f"missing must be error or skip, not {missing!r}")
     for doc_id in ids:
-        if not isinstance(doc_id, str):
-            raise ParameterError(f"an id is a string, not {doc_id!r}")
+        check_id(doc_id)
 
 
 def rewrite(
