@@ -55,6 +55,23 @@ def test_an_artifact_has_its_settings_its_files_and_nothing_beside_it(tmp_path: 
     assert read_settings(tmp_path / "a") == {"how": "by hand", "bytes": artifact.bytes}
 
 
+def test_a_file_that_this_user_may_not_read_is_not_called_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(path: Path, *arguments: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    folder = made(tmp_path / "a", 1)
+    artifact = Artifact(folder, KIND)
+    for name in ("open", "read_text"):
+        monkeypatch.setattr(Path, name, forbidden)
+    for read, file in (
+        (lambda: artifact.arrays.array("numbers", "<i8", None), "numbers.npy"),
+        (lambda: Artifact(folder, KIND), META),
+    ):
+        message = rf"{file} cannot be read: Permission denied; let this user read it and the folders above it$"
+        with pytest.raises(IndexFormatError, match=message):
+            read()
+
+
 def test_the_metadata_say_format_version_settings_and_of_each_file_bytes_and_hash(tmp_path: Path) -> None:
     folder = made(tmp_path / "a", 1)
     meta = json.loads((folder / META).read_text())

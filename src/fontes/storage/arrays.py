@@ -83,8 +83,17 @@ def read_array(
             if not nbytes:  # an empty file cannot be mapped
                 return np.zeros(file_shape, dtype=file_dtype)
             return np.memmap(file, dtype=file_dtype, mode="r", offset=file.tell(), shape=file_shape).view(np.ndarray)
-    except (OSError, ValueError, TypeError, OverflowError) as e:
+    except OSError as e:
+        raise unreadable(path, e, f"is missing or damaged ({e}); {remedy}") from e
+    except (ValueError, TypeError, OverflowError) as e:
         raise IndexFormatError(f"{path} is missing or damaged ({e}); {remedy}") from e
+
+
+def unreadable(path: Path, error: OSError, problem: str) -> IndexFormatError:
+    """Return the error for a file that cannot be read; `problem` says so of one that is not merely forbidden."""
+    if isinstance(error, PermissionError):
+        problem = f"cannot be read: {error.strerror}; let this user read it and the folders above it"
+    return IndexFormatError(f"{path} {problem}")
 
 
 def _fits(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..core.errors import FontesError, IndexFormatError
-from .arrays import Arrays, sync
+from .arrays import Arrays, sync, unreadable
 from .files import refuse_links, write
 from .hashes import hash_file, hash_json
 from .system import exchange, is_at, locked, sync_file, sync_folder, uninterrupted
@@ -124,9 +124,10 @@ def read_description(file: Path, kind: ArtifactKind, is_sound: Callable[[dict[st
         is_expected = kind is ANY or (name == kind.format and version in (kind.version, *kind.older))
         if not isinstance(version, int) or (is_expected and not is_sound(facts)):
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        problem = "cannot be read" if isinstance(error, OSError) else "is damaged"
-        raise IndexFormatError(f"{file} {problem}; {kind.remedy}") from error
+    except OSError as error:
+        raise unreadable(file, error, f"cannot be read; {kind.remedy}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise IndexFormatError(f"{file} is damaged; {kind.remedy}") from error
     if is_expected:
         return facts
     if name != kind.format:
