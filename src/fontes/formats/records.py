@@ -373,7 +373,7 @@ def remedy_of(
     """Return advice for an error: options that assign the fields, guessed from names and values; may be empty.
 
     Args:
-        name: File name, or "documents".
+        name: File name, "documents", or "the body" of a request, for which there are no options.
         keys: Known fields by "id", "text" and "title".
         rows: The first records.
         kind: "corpus" or "topics".
@@ -389,7 +389,7 @@ def remedy_of(
             chosen[part] = [guessed]
             candidates.remove(guessed)
     chosen["id"] = chosen["id"] or ids
-    if not chosen["id"] or not chosen["text"]:
+    if not chosen["id"] or not chosen["text"] or name == "the body":
         return ""
     parts = {part: chosen[part] for part in ("id", "title", "text") if chosen[part] and (part, kind) != ("title", "topics")}
     fields = {part: part_keys[0] if len(part_keys) == 1 else part_keys for part, part_keys in parts.items()}

@@ -93,6 +93,7 @@ def test_a_question_beyond_the_limits_is_refused_in_a_sentence(
     [
         ("/search", {"topics": []}, 422, "the body 'topics': list should have at least 1 item after validation, not 0"),
         ("/search", {"topics": [ONE, ONE]}, 422, "two topics have the same id"),
+        ("/search", {"topics": ["x"]}, 422, "the body 'topics.0': an object {…} belongs there"),
         ("/search", {"topics": FOUR}, 422, "there are 4 topics; a request has 3 at most (--batch)"),
         ("/search", {"topics": [ONE], "more": 1}, 422, f"there is no parameter 'more'; {BODY_NAMES}"),
         ("/search", {"topics": [ONE], "size": 1}, 422, "there is no parameter 'size'; did you mean 'k'?"),
@@ -123,6 +124,12 @@ def test_a_body_that_is_no_json_is_refused_in_a_sentence(server: Running, body: 
     assert status in (400, 422)
     assert sentence.startswith("the body")
     assert server.get("/search", params={"q": "water"})["hits"]
+
+
+def test_a_body_that_is_not_marked_as_json_is_refused_with_the_header_to_send(server: Running) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded"}  # as curl -d sends
+    status, sentence = server.problem("POST", "/search", content=b'{"topics": [{"id": "1", "text": "x"}]}', headers=form)
+    assert (status, sentence) == (422, "the body is not marked as JSON; send Content-Type: application/json")
 
 
 def test_a_body_that_is_too_large_is_refused_with_and_without_its_length(server: Running) -> None:

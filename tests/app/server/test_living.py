@@ -117,7 +117,9 @@ def test_large_arrays_give_their_memory_back_when_they_go() -> None:
     assert int(megabytes) < 8
 
 
-def test_an_index_that_cannot_be_read_any_more_is_served_on_and_said_so(tmp_path: Path) -> None:
+def test_an_index_that_cannot_be_read_any_more_is_served_on_and_said_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = springs(tmp_path)
     with serving(path, refresh=0.05) as running:
         shutil.move(path, tmp_path / "away")
@@ -125,6 +127,8 @@ def test_an_index_that_cannot_be_read_any_more_is_served_on_and_said_so(tmp_path
         assert running.get("/search?q=geyser")["hits"][0]["id"] == "s1"
         shutil.move(tmp_path / "away", path)
         until(lambda: "trouble" not in running.get("/ready")["indexes"]["springs"])
+    assert caplog.text.count("springs: a newer state cannot be served:") == 1
+    assert f"{path} does not exist" in caplog.text
 
 
 @pytest.mark.parametrize("ending", ["terminate", pytest.param("send_signal", marks=pytest.mark.slow)])

@@ -122,6 +122,8 @@ def test_a_body_with_a_wrong_document_names_it_and_adds_none(server: Running) ->
     for body, sentence in rows:
         status, detail = server.problem("POST", "/documents", json=body)
         assert (status, detail[: len(sentence)]) == (422, sentence)
+    detail = server.problem("POST", "/documents", json={"id": "n1", "words": "x"})[1]
+    assert detail == "the body, document 1: no text (a field text, contents, abstract or body); found 'words'"
     assert server.get("/indexes")["indexes"][0]["documents"] == 5
 
 
@@ -332,7 +334,9 @@ def test_writes_that_are_on_their_way_to_the_disk_count_in_the_queue(tmp_path: P
         assert sorted(answer.result().status_code for answer in both) == [202, 503]
 
 
-def test_no_commit_follows_one_whose_outcome_could_not_be_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_commit_follows_one_whose_outcome_could_not_be_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """The write of a full disk waits still; if a new process made it again, it would undo the writes that came after it."""
     path, real, full = springs(tmp_path), Tickets.finish, threading.Event()
 
@@ -349,6 +353,7 @@ def test_no_commit_follows_one_whose_outcome_could_not_be_stored(tmp_path: Path,
         assert (status, server.get("/documents/s1")["text"]) == (500, "first")
         assert "disk is full" in detail
         assert server.get(ticket)["status"] == "waiting"
+        assert "disk is full" in caplog.text
         full.clear()
         assert server.client.put("/documents/s1", json={"text": "third"}).status_code == 200
         assert server.get(ticket)["status"] == "done"

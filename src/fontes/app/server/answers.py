@@ -26,6 +26,7 @@ BY_STATUS = {
     405: "method not allowed for this address; /docs lists the methods of each",
 }
 UNKNOWN = "unknown_name"  # type of a validation error whose message is a whole sentence
+OBJECTS = {"dataclass_type", "model_type", "model_attributes_type"}  # types of errors for other values than objects
 LOCATIONS = {"query": "the parameter", "body": "the body", "path": "the address", "header": "the header"}
 
 
@@ -84,9 +85,16 @@ def unauthorized(detail: str) -> RefusedError:
     return RefusedError(401, detail, {"WWW-Authenticate": "Bearer"})
 
 
-def invalid(errors: list[object]) -> RefusedError:
-    """Refusal of a request that pydantic finds invalid, with a sentence about the first error."""
-    return RefusedError(422, _validation_sentence(errors))
+def invalid(errors: list[object], unread: bool = False) -> RefusedError:
+    """Refusal of a request that pydantic finds invalid, with a sentence about the first error.
+
+    Args:
+        errors: The errors.
+        unread: Whether the body was not read as JSON, because the request does not say that it is.
+    """
+    return RefusedError(
+        422, f"the body is not marked as JSON; send Content-Type: {JSON}" if unread else _validation_sentence(errors)
+    )
 
 
 def invalid_in(location: str, error: ValidationError) -> RefusedError:
@@ -170,6 +178,7 @@ def _validation_sentence(errors: list[Any]) -> str:
         return f"the body is no JSON ({first['ctx']['error']}, character {first['loc'][-1]})"
     if first.get("type") == UNKNOWN:
         return str(first["msg"])
+    message = "an object {…} belongs there" if first.get("type") in OBJECTS else f"{first['msg'][:1].lower()}{first['msg'][1:]}"
     location, *keys = [str(part) for part in first["loc"]] or ["request"]
     name = f" '{'.'.join(keys)}'" if keys else ""
-    return str(FontesError(f"{LOCATIONS.get(location, location)}{name}: {first['msg'][:1].lower()}{first['msg'][1:]}"))
+    return str(FontesError(f"{LOCATIONS.get(location, location)}{name}: {message}"))

@@ -83,8 +83,11 @@ def plain_application(
 
     async def problem(request: Request, error: Exception) -> Response:
         if isinstance(error, RequestValidationError):
-            error = invalid(list(error.errors()))
-        return problem_response(error, service.names)
+            error = invalid(list(error.errors()), isinstance(error.body, bytes))
+        response = problem_response(error, service.names)
+        if response.status_code == 500:
+            request.scope["failure"] = error  # for the log
+        return response
 
     for kind in (HTTPException, FontesError, RequestValidationError, Exception):
         app.add_exception_handler(kind, problem)
@@ -107,4 +110,5 @@ class DirectSearch:
             response = await routes.search_response(self._service, scope["query_string"])
         except (RefusedError, FontesError) as error:
             response = problem_response(error, self._service.names)
+            scope["failure"] = error if response.status_code == 500 else None
         await response(scope, receive, send)

@@ -156,7 +156,7 @@ class Guard:
         method = context.method if context.method in METHODS else "other"
         self._metrics.requests.labels(path, method, status).inc()
         self._metrics.seconds.labels(path).observe(seconds)
-        error = context.error
+        error = context.error or scope.get("failure")
         if error is None and not log.isEnabledFor(logging.INFO):
             return
         line: dict[str, object] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,6 +36,7 @@ from .examples import example_queries, overview_of
 if TYPE_CHECKING:
     from ...index.state import State
 
+log = logging.getLogger("fontes.server")
 CACHED_STAGES = 256  # ready pipelines that a state caches
 PAUSE_FACTOR = 2  # pause after a change of state, in units of its duration
 SAFE_STAGES = frozenset(
@@ -297,6 +299,8 @@ class ServedIndex:
                     warm(part)
                 suggest(state.index, "")
             except (FontesError, OSError) as error:
+                if str(error) != self.trouble:
+                    log.warning("%s: a newer state cannot be served: %s", self.name, error)
                 self.trouble = str(error)
                 return False
             self.state, self.trouble = state, ""
