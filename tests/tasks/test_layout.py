@@ -158,6 +158,11 @@ def test_a_sample_is_a_task_and_its_only_split_is_chosen_on_and_measured(tmp_pat
     assert any("posts is the only judged side" in line for line in found.remarks)
 
 
+def test_a_side_to_choose_on_is_said_to_be_the_only_judged_one_beside_the_training_side(tmp_path):
+    project = new_project(f"beir:{beir(tmp_path / 'b', train='dev', dev='test')}", tmp_path / "p")
+    assert any(line.startswith("dev is the only judged side beside train:") for line in check_data(project).remarks)
+
+
 def test_shared_texts_and_lacking_documents_are_told(tmp_path):
     given = beir(tmp_path / "b", train="dev", test="test")
     texts = (given / "queries.jsonl").read_text().splitlines()

@@ -89,7 +89,8 @@ def _role_remarks(project: TaskProject) -> Iterator[str]:
     """Yield a sentence on the choice of parameters if there is no dev side."""
     roles = project.roles
     if roles.choose is not None and not roles.measure:
-        yield f"{roles.choose} is the only judged side: parameters and weights are chosen and measured on it, by nested folds"
+        only = f"{roles.choose} is the only judged side" + f" beside {roles.train}" * (roles.train not in (None, roles.choose))
+        yield f"{only}: parameters and weights are chosen and measured on it, by nested folds"
     elif roles.choose is not None and roles.choose == roles.train:
         yield f"there is no dev side: parameters and weights are chosen on {roles.choose}, by nested folds"
 
