@@ -38,6 +38,7 @@ NAMES = {"keyword": "a string", "integer": "a whole number", "float": "a number"
 NAMES |= {"keywords": NAMES["keyword"], "date": 'a date such as "2020-05-17" or "2020-05-17T12:00:00Z"'}
 
 Mask = Bools
+SHOWN = 8  # other columns in the advice of a message
 MAX_CORRECTED = 2_000  # greatest length of a corrected text
 TOKEN = re.compile(
     rf"""(?P<column>metadata\[\s*(?:"[^"]*"|'[^']*')\s*\])"""
@@ -300,7 +301,7 @@ class _FilterParser(PythonText):
             raise self.error(node, f"{self._described(column)}, which is equal or not; write {column}, or not {column}")
         value = self._constant(constant, column)
         if self.types[column] == "keyword" and sign != "==" and is_date(value):
-            remedy = f"build the index with --columns {column}=date, or with their form: {column}=date:%d/%m/%Y"
+            remedy = f"build the index with {self._typed(column, 'date')}, or with their form: {column}=date:%d/%m/%Y"
             raise self.error(node, f"{self._described(column)}, and its values are ordered as texts, not as dates; {remedy}")
         return Test(column, sign, value)
 
@@ -316,7 +317,8 @@ class _FilterParser(PythonText):
         if kind in TYPES:
             return name
         if kind is not None:
-            raise self.error(node, f"'{name}' {REFUSED.get(kind, 'is no column')}: it cannot be filtered by")
+            remedy = f"; build the index with {self._typed(name, 'keyword')}, or another type, that all have" * (kind == "mixed")
+            raise self.error(node, f"'{name}' {REFUSED.get(kind, 'is no column')}: it cannot be filtered by{remedy}")
         if name in ("title", "text"):
             raise self.error(node, f"the {name} of documents is searched, and cannot be filtered by; {self._hint(name)}")
         raise self.error(node, f"there is no column '{name}'; {self._hint(name)}")
@@ -348,10 +350,15 @@ class _FilterParser(PythonText):
         if not isinstance(value, expected) or (isinstance(value, bool) and kind != "boolean"):
             number = kind == "keyword" and isinstance(value, int | float) and not isinstance(value, bool)
             numeric = "integer" if isinstance(value, int) else "float"
-            remedy = f"; build the index with --columns {column}={numeric} to compare numbers" if number else ""
+            remedy = f"; build the index with {self._typed(column, numeric)} to compare numbers" if number else ""
             problem = f"{self._described(column)}; it is compared with {NAMES[kind]}, not with {value!r}{remedy}"
             raise self.error(node, problem)
         return value
+
+    def _typed(self, column: str, kind: str) -> str:
+        """Return the option of a build that gives a column a type and keeps the others, which it would leave out."""
+        others = [f"{name}={other}" for name, other in self.types.items() if other in TYPES and name != column]
+        return f"--columns {','.join([f'{column}={kind}', *others[:SHOWN]])}" + ",…" * (len(others) > SHOWN)
 
     def _described(self, column: str) -> str:
         kind = self.types[column]
