@@ -498,7 +498,7 @@ RUN = ft.Run.of({"1": {"a": 1.5}})
         (lambda path: write_run({}, path, format="tsv"), ParameterError, "'tsv'", "trec"),
         (lambda path: write_run({}, path, format="csv"), ParameterError, "'csv'", "trec"),
         (lambda path: write("index", {}, path), ParameterError, "'index'", "corpus, topics, qrels, run"),
-        (lambda path: write_run({"q": {"a b": 1.0}}, path), InputError, "'a b' … white space", ""),
+        (lambda path: write_run({"q": {"a b": 1.0}}, path), InputError, "'a b' … white space", "--to parquet"),
         (lambda path: write_run({"q": {"": 1.0}}, path), InputError, "'' … white space", ""),
         (lambda path: write_run({"q": {"\u2003": 1.0, "a": 0.5}}, path), InputError, "white space", ""),
         (lambda path: write_run({"q 1": {"a": 1.0}}, path), InputError, "'q 1' … white space", ""),

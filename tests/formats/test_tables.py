@@ -48,6 +48,14 @@ def test_names_of_columns_have_any_case(tmp_path: Path, header: str) -> None:
     assert (dict(read_topics(path)), read_qrels(path).to_dict()) == ({"1": Topic("1", "one")}, {"1": {"d1": 1}})
 
 
+@each("text", ["renew a national id", "topic", "passport-id"])
+def test_a_first_row_that_begins_with_a_number_is_no_header(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "queries.tsv"
+    path.write_text(f"7\t{text}\n8\train\n")
+    assert [(topic.id, topic.text) for topic in read_topics(path).values()] == [("7", text), ("8", "rain")]
+    assert [(doc.id, doc.text) for doc in read_corpus(path)] == [("7", text), ("8", "rain")]
+
+
 def test_columns_stand_in_any_order_beside_others(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", "lang narrative label docno query qid", [("en", "n", "2", "d", "q", "1")], ",")
     assert list(read_topics(path).values()) == [Topic("1", "q", "n")]

@@ -14,7 +14,7 @@ from .hints import nearest
 
 P = ParamSpec("P")
 R = TypeVar("R")
-GRADE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
+GRADE = re.compile(r"\s*([+-]?[0-9]{1,18})(?:\.0*)?\s*")
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
@@ -45,7 +45,7 @@ def check_names(function: Callable[..., object], values: Iterable[str], name: st
             raise ParameterError(f"{name or function.__name__} has no parameter '{key}'; {nearest(key, names)}") from None
 
 
-def named(function: Callable[P, R]) -> Callable[P, R]:
+def hinted(function: Callable[P, R]) -> Callable[P, R]:
     """Return a function that raises as `check_names` if it is called with an unknown keyword."""
 
     @wraps(function)
@@ -103,14 +103,14 @@ def string_of(value: object, what: str, where: str) -> str:
 
 
 def grade_of(value: Any) -> int:
-    """Return a grade from a number or its digits.
+    """Return a grade from a number or its digits, also as "1.0", which pandas writes of a column with missing values.
 
     Raises TypeError for no number, ValueError unless it is whole and has at most 18 digits, OverflowError for an infinite one.
     """
     if isinstance(value, str):
-        if not GRADE.fullmatch(value):
+        if not (digits := GRADE.fullmatch(value)):
             raise ValueError(f"the grade '{value[:40]}' is not a whole number")
-        return int(value)
+        return int(digits[1])
     if int(value) != float(value):
         raise ValueError(f"the grade {value} is not a whole number")
     return int(value)

@@ -28,6 +28,7 @@ QRELS_COLUMNS = {
 }
 QRELS_COLUMN = {BEIR_QRELS: (1, 2), TREC_QRELS: (2, 3), PRELS: (1, 2)}  # indices of document and grade
 QRELS_HEADER = ("query-id", "query_id", "qid", "topic")
+PARQUET = "; format='parquet' (--to parquet) can"  # advice for runs
 BLOCK_SIZE = 1 << 17  # bytes; fits into the processor's cache
 SPACE = np.zeros(256, dtype=bool)
 SPACE[[9, 10, 11, 12, 13, 32]] = True  # white space of bytes.split()
@@ -84,18 +85,18 @@ def read_run_columns(source: InputFile, width: int, topics: Topics) -> Run:
 def run_rankings(run: Run) -> Iterator[tuple[str, Ranking]]:
     """Yield the rankings of a run; InputError for an id with white space."""
     for topic_id, ranking in run.items():
-        one_word(topic_id, "topic")
+        one_word(topic_id, "topic", PARQUET)
         ids = ranking.ids
         if len(" ".join(ids).split()) != len(ids) or "" in ids:
             for doc_id in ids:
-                one_word(doc_id, "document")
+                one_word(doc_id, "document", PARQUET)
         yield topic_id, ranking
 
 
-def one_word(value: str, kind: str) -> str:
+def one_word(value: str, kind: str, advice: str = "") -> str:
     """Return `value`; InputError if it is empty, contains white space, or is not Unicode."""
     if value.split() != [value]:
-        raise InputError(f"the {kind} id '{value}' has white space in it or is empty; a TREC file cannot hold it")
+        raise InputError(f"the {kind} id '{value}' has white space in it or is empty; a TREC file cannot hold it{advice}")
     if SURROGATE.search(value):
         raise InputError(f"the {kind} id '{value}' has half of a surrogate pair in it; a TREC file cannot hold it")
     return value

@@ -326,15 +326,19 @@ class FirstLine(NamedTuple):
     def of(cls, number: int, line: str, delimiters: str, ids: Collection[str], others: Collection[str]) -> FirstLine:
         """Detect the header and the delimiter: the one that yields most of the names in `ids` and `others`.
 
-        A header names an id, or has two of the other names. `delimiters` are in order of preference.
+        A header names an id, or has two of the other names; a row such as "7", "renew an id" does neither. `delimiters` are in
+        order of preference.
         """
         names = {spelling(name) for name in (*ids, *others) for spelling in (normalize, compact)}
         cells_by = {d: [cell.strip(' \t\r\n"') for cell in line.split(d)] for d in delimiters}
         matches = {d: sum(normalize(cell) in names for cell in cells) for d, cells in cells_by.items()}
         best = max(delimiters, key=lambda d: (matches[d], len(cells_by[d])))
         id_names = {spelling(name) for name in ids for spelling in (normalize, compact)}
-        has_id = any(normalize(cell) in id_names or normalize(cell).endswith("_id") for cell in cells_by[best])
-        return cls(number, best, cells_by[best], len(cells_by[best]) > 1 and (has_id or matches[best] > 1))
+        cells = cells_by[best]
+        has_id = (
+            any(normalize(cell) in id_names or normalize(cell).endswith("_id") for cell in cells) and not cells[0].isdigit()
+        )
+        return cls(number, best, cells, len(cells) > 1 and (has_id or matches[best] > 1))
 
 
 def _lines_of(file: File) -> Iterator[Line]:
