@@ -317,7 +317,9 @@ class _FilterParser(PythonText):
         if kind in TYPES:
             return name
         if kind is not None:
-            remedy = f"; build the index with {self._typed(name, 'keyword')}, or another type, that all have" * (kind == "mixed")
+            remedy = f"; build the index with {self._typed(name, 'keyword')}, or another type, that all have" * (
+                kind == "mixed"
+            )
             raise self.error(node, f"'{name}' {REFUSED.get(kind, 'is no column')}: it cannot be filtered by{remedy}")
         if name in ("title", "text"):
             raise self.error(node, f"the {name} of documents is searched, and cannot be filtered by; {self._hint(name)}")

@@ -23,7 +23,7 @@ import numpy as np
 from ..comparison import Report, SystemRun, Testing, compare_runs
 from ..comparison.report import both_labels, labels_of
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Strings, Topic, Topics, Turn
-from ..core.checks import named
+from ..core.checks import hinted
 from ..core.part import Names, indexes_of, walk
 from ..core.stage import AnyStage, Cut, Ranker, Scaled, Sum, steps as steps_of
 from ..core.values import Documents
@@ -47,7 +47,7 @@ DAMAGE = (
 )
 
 
-@named
+@hinted
 def compare(
     systems: Mapping[str, object] | Iterable[object],
     topics: AnyTopics | None,

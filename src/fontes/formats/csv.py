@@ -335,10 +335,9 @@ class FirstLine(NamedTuple):
         best = max(delimiters, key=lambda d: (matches[d], len(cells_by[d])))
         id_names = {spelling(name) for name in ids for spelling in (normalize, compact)}
         cells = cells_by[best]
-        has_id = (
-            any(normalize(cell) in id_names or normalize(cell).endswith("_id") for cell in cells) and not cells[0].isdigit()
-        )
-        return cls(number, best, cells, len(cells) > 1 and (has_id or matches[best] > 1))
+        has_id = any(normalize(cell) in id_names or normalize(cell).endswith("_id") for cell in cells)
+        is_header = matches[best] > 1 or (has_id and not cells[0].isdigit())
+        return cls(number, best, cells, is_header and len(cells) > 1)
 
 
 def _lines_of(file: File) -> Iterator[Line]:

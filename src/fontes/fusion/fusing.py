@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core import Explanation, InputError, ParameterError, PipelineError, Run, Stage, Topic, Topics
 from ..core.arrays import Float64s, Int64s, Ints, Scalar
-from ..core.checks import named
+from ..core.checks import hinted
 from ..core.hints import nearest
 from ..core.pairs import Pairs
 from ..core.parameters import tuned
@@ -365,7 +365,7 @@ class Parameters(TypedDict, total=False):
 def fuse(*systems: Ranker, **parameters: Unpack[Parameters]) -> Fusion: ...  # type: ignore[overload-overlap]
 @overload
 def fuse(*systems: object, **parameters: Unpack[Parameters]) -> Run: ...
-@named
+@hinted
 def fuse(
     *systems: object,
     method: str = "rrf",

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
-from ..core.checks import check_whole, named
+from ..core.checks import check_whole, hinted
 from ..core.errors import ParameterError
 from ..core.registry import provided
 from ..core.work import ProgressCallback, cluster, work
@@ -43,7 +43,7 @@ class Index(_State):
         self._lock = Lock()
 
     @classmethod
-    @named
+    @hinted
     def build(
         cls,
         docs: str | Path | Iterable[object],

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core import Documents, FontesError, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.arrays import Float64s, Int64s
-from ..core.checks import named
+from ..core.checks import hinted
 from ..core.errors import InputWarning
 from ..core.html import table
 from ..core.tabular import Tabular, shape_of
@@ -148,7 +148,7 @@ def _kind_of(value: object) -> str:
     return f"'{value}'" if isinstance(value, str) or hasattr(value, "__fspath__") else f"the {type(value).__name__}"
 
 
-@named
+@hinted
 def evaluate(
     run: AnyRun,
     qrels: AnyQrels,
