@@ -237,7 +237,7 @@ def test_a_search_of_an_index_names_the_input_at_fault(dated: ft.Index, call: An
         ("yaer > 1", "character 1: … 'yaer'", "'year'"),
         ("year > 1 and text == 'a'", "character 14: … text", ""),
         ("abstract == 'a'", "character 1: 'abstract' … long texts", ""),
-        ("nested == 'a'", "character 1: 'nested' … several types", "--columns nested=keyword,year=integer,lang=keyword"),
+        ("nested == 'a'", "character 1: 'nested' … several types", "--columns nested=TYPE,year=integer,lang=keyword"),
         ("year == '2020'", "character 9: 'year' … integer … '2020'", "whole number"),
         ("year == True", "character 9: 'year' … integer", ""),
         ("year == -True", "character 9 … 'year'", "a whole number"),

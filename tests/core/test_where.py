@@ -113,3 +113,15 @@ def test_a_negative_number_is_a_constant() -> None:
 
 def test_a_column_in_brackets_is_corrected_like_others() -> None:
     assert correct_filter('metadata["a year"] = 2020', {"a year": "integer"}) == 'metadata["a year"] == 2020'
+
+
+def test_a_column_whose_name_is_no_word_is_put_in_brackets() -> None:
+    columns = {"publish date": "date", "date": "date", "a-b": "integer", "2020": "integer", "": "keyword", "==": "keyword"}
+    for text, better in [
+        ("publish date > 2016-05-01", 'metadata["publish date"] > "2016-05-01"'),
+        ("date > 2016-05-01 and a-b = 3", 'date > "2016-05-01" and metadata["a-b"] == 3'),
+        ("metadata['publish date'] = 2016-05-01", "metadata['publish date'] == \"2016-05-01\""),
+    ]:
+        with pytest.raises(ParameterError) as error:
+            condition(text, columns)
+        assert str(error.value).endswith(f" write {better}")

@@ -12,7 +12,7 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -317,9 +317,7 @@ class _FilterParser(PythonText):
         if kind in TYPES:
             return name
         if kind is not None:
-            remedy = f"; build the index with {self._typed(name, 'keyword')}, or another type, that all have" * (
-                kind == "mixed"
-            )
+            remedy = f"; build the index with {self._typed(name, 'TYPE')} if they fit one type" * (kind == "mixed")
             raise self.error(node, f"'{name}' {REFUSED.get(kind, 'is no column')}: it cannot be filtered by{remedy}")
         if name in ("title", "text"):
             raise self.error(node, f"the {name} of documents is searched, and cannot be filtered by; {self._hint(name)}")
@@ -385,8 +383,15 @@ def correct_filter(text: str, columns: Mapping[str, str]) -> str | None:
     """
     if len(text) > MAX_CORRECTED:
         return None
-    better = "".join(_spaced(list(_corrected(list(_tokens(text, columns)), columns))))
+    better = "".join(_spaced(list(_corrected(list(_tokens(_subscripted(text, columns), columns)), columns))))
     return None if better == text else better
+
+
+def _subscripted(text: str, columns: Iterable[str]) -> str:
+    """Return a filter in which bare names of columns that are no words, such as `publish date`, are subscripts of metadata."""
+    names = [re.escape(name) for name in columns if not name.isidentifier() and name[:1].isalpha() and name[-1].isalnum()]
+    bare = rf"""(?<![\w"'])(?:{"|".join(sorted(names, key=len, reverse=True))})(?![\w"'])"""
+    return re.sub(bare, lambda match: f"metadata[{json.dumps(match[0], ensure_ascii=False)}]", text) if names else text
 
 
 def _tokens(text: str, columns: Mapping[str, str]) -> Iterator[_Token]:
