@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from support.each import each
 from support.odd_conversations import ODD, SIXTY, conversation
 
 import fontes as ft
 from fontes import Topic, Topics, Turn
+from fontes.core.errors import InputWarning
 from fontes.core.expression import pipeline
 
 TURNS = (
@@ -80,6 +82,14 @@ def test_a_rewritten_topic_keeps_all_but_its_text_and_weights(stage: ft.Stage[To
     assert found.origin is given
     assert found.weights is None
     assert (found.turns, found.narrative, found.description) == (given.turns, "n", "d")
+
+
+def test_topics_without_turns_are_told_to_be_searched_without_each_other(recwarn: pytest.WarningsRecorder) -> None:
+    alone = ft.rewrite.LastTurns()({"1_1": "what feeds a geyser?"})
+    ft.rewrite.LastTurns()([Topic("1_1", "what feeds it?", turns=(Turn("what feeds it?"),)), Topic("2", "why?")])
+    assert (alone["1_1"].text, len(recwarn)) == ("what feeds a geyser?", 0)
+    with pytest.warns(InputWarning, match="^none of the 2 topics has turns"):
+        ft.rewrite.LastTurns()({"1_1": "what feeds a geyser?", "1_2": "how old is it?"})
 
 
 def test_last_turns_of_odd_conversations() -> None:

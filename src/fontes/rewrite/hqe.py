@@ -17,7 +17,7 @@ from ..core.values import Topic, Topics
 from ..lexical import BM25
 from ..lexical.bm25 import idf_lucene
 from ..text.external import spacy_pipeline, version_of
-from .turns import earlier, join_texts, utterance, with_texts
+from .turns import earlier, join_texts, utterance, warn_without_turns, with_texts
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -67,6 +67,7 @@ class HQE(Stage[Topics, Topics], name="hqe"):
 
     def apply(self, topics: Topics, /) -> Topics:
         self.check()
+        warn_without_turns(topics)
         conversations = {topic.id: [*(turn.text for turn in earlier(topic)), utterance(topic)] for topic in topics.values()}
         utterances = list(dict.fromkeys(text for texts in conversations.values() for text in texts))
         words = _words(utterances, self.tagger)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, ClassVar
 
 from ..core.checks import check_whole
-from ..core.errors import InputError, ParameterError
+from ..core.errors import InputError, InputWarning, ParameterError
 from ..core.expression import pipeline
 from ..core.parameters import tuned
 from ..core.part import walk
@@ -110,6 +111,7 @@ class LastTurns(Stage[Topics, Topics], name="last_turns"):
 
     def apply(self, topics: Topics, /) -> Topics:
         self.check()
+        warn_without_turns(topics)
         return with_texts(topics, self._join)
 
     def check(self) -> None:
@@ -141,6 +143,13 @@ def last_turns(topic: Topic, k: int, first: bool) -> tuple[Turn, ...]:
     previous = earlier(topic)
     start = max(0, len(previous) - k)
     return (*previous[: min(start, int(first))], *previous[start:])
+
+
+def warn_without_turns(topics: Topics) -> None:
+    """Warn if none of several topics has turns, as those of a file of utterances: a stage that reads turns has no effect."""
+    if len(topics) > 1 and not any(topic.turns for topic in topics.values()):
+        problem = f"none of the {len(topics):,} topics has turns, so each is searched without the others"
+        warnings.warn(InputWarning(f"{problem}; give a file of conversations, such as TREC CAsT's"), stacklevel=3)
 
 
 def join_texts(*texts: str, by: str = " ") -> str:
