@@ -99,5 +99,7 @@ def test_ids_that_are_put_in_order_by_parts_are_those_of_one_part(tmp_path, monk
     index = Index.build(docs, tmp_path / "parts", threads=2, memory="20K")
     assert index.fingerprint == one.fingerprint
     assert [index.ids[int(place)] for place in index.ids.order] == sorted(doc_id for doc_id, _ in docs)
-    with pytest.raises(InputError, match="document id 'twice' occurs twice, as documents 4 and 2001; ids must be unique"):
+    with pytest.raises(
+        InputError, match="document id 'twice' occurs twice, as documents 4 and 2001; ids must be unique; duplicates='skip'"
+    ):
         Index.build([*docs[:3], ("twice", "a"), *docs[3:1_999], ("twice", "b")], tmp_path / "x", threads=2, memory="20K")

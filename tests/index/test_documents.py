@@ -184,3 +184,11 @@ def test_a_name_of_the_text_that_no_document_has_is_said(tmp_path: Path) -> None
         with pytest.warns(InputWarning, match="no document has 'b', which is to be text") as warned:
             Index.build(read_corpus(source, fields={"text": ["a", "b", "C"]}), tmp_path / "x.index", overwrite=True)
         assert len(warned) == 1
+
+
+def test_a_build_may_keep_the_first_document_of_each_id(tmp_path: Path) -> None:
+    docs = [{"id": "a", "text": "rain", "year": 1}, {"id": "b", "text": "snow"}, {"id": "a", "text": "hail", "place": "x"}]
+    with pytest.warns(InputWarning, match="left out, as they have the id of an earlier document: 1, such as 'a'"):
+        index = Index.build(docs, tmp_path / "x", duplicates="skip")
+    assert index.fingerprint == Index.build(docs[:2], tmp_path / "y").fingerprint
+    assert index.columns == {"year": "integer"}

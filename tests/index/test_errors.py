@@ -93,6 +93,7 @@ def test_a_refused_build_names_its_input_and_leaves_nothing(
         (lambda index: index.doc("d9"), InputError, "'d9' … x.index", ""),
         (lambda index: index.doc(7), ParameterError, "string, not 7", "write '7'"),
         (lambda index: index.bm25().explain("w1", 7), ParameterError, "string, not 7", "write '7'"),
+        (lambda index: Index.build([], duplicates="replace"), ParameterError, "duplicates … 'replace'", "error or skip"),
         (lambda index: Index.build([], stemmer="porter"), ParameterError, "build … 'stemmer'", "'analyzer'"),
         (lambda index: index.docs(["d1", "d9"]), InputError, "'d9' … x.index", ""),
         (lambda index: index.analyzed(["d9"]), InputError, "'d9'", ""),

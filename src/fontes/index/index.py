@@ -56,6 +56,7 @@ class Index(_State):
         positions: bool = False,
         columns: Mapping[str, str] | None = None,
         components: Sequence[str] = (),
+        duplicates: str = "error",
         shards: int = 1,
         ray: bool | str | None = None,
         memory: str | int | None = None,
@@ -84,6 +85,7 @@ class Index(_State):
                 the dates, "date:%d/%m/%Y"), "boolean" or "keywords" (a list of them); strings are then converted to these.
                 None: every key with values of one type.
             components: Names of further components that are built with the documents; packages bring some.
+            duplicates: How to treat an id that comes twice: "error", or "skip", which keeps the first document.
             shards: Shards of equal size, for several machines to search.
             ray: Build by tasks on a Ray cluster: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an
                 address, such as "auto" or "host:6379". All its machines must reach `docs`, which are files, and `path`.
@@ -108,7 +110,7 @@ class Index(_State):
             temporary = TemporaryFolder() if path is None else None  # the open state keeps it
             path = temporary.path / "memory" if temporary else Path(path)  # type: ignore[arg-type]
             try:
-                writer.build(docs, path, settings, columns, count, overwrite, drop_vectors)
+                writer.build(docs, path, settings, columns, duplicates, count, overwrite, drop_vectors)
             except BaseException:
                 if temporary:  # which the traceback would keep
                     temporary.remove()

@@ -17,6 +17,7 @@ from ..storage.compiled import inner, is_loaded, kernel
 
 MANY = 16  # strings for one that is read, from which on joined tables are not made one
 CHUNK_NUMBERS = 1 << 16  # numbers written to a temporary file at a time
+UNIQUE = "ids must be unique; duplicates='skip' (--duplicates skip) keeps the first document"
 SORTING = 64  # bytes of memory of an id while ids are sorted, besides its own
 
 
@@ -388,7 +389,7 @@ class IdWriter:
         if not repeated and (rank := first_repeated(blob, bounds, order)) >= 0:
             first, second = sorted((int(order[rank]) + 1, int(order[rank + 1]) + 1))
             doc_id = Strings(blob, bounds)[first - 1]
-            raise InputError(f"document id '{doc_id}' occurs twice, as documents {first} and {second}; ids must be unique")
+            raise InputError(f"document id '{doc_id}' occurs twice, as documents {first} and {second}; {UNIQUE}")
         write_array(self._folder, "doc_ids.order", order)
 
     def abandon(self) -> None:

@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,6 +24,7 @@ from ..core.work import cluster, resources, work
 from ..formats import read_corpus
 from ..formats.ciff import ciff_file
 from ..formats.corpus import Corpus, IterableCorpus
+from ..formats.decoding import warn
 from ..storage.artifact import drafting, staging
 from ..storage.compiled import prepare_for_change
 from ..storage.files import STANDARD
@@ -59,6 +60,7 @@ from .state import State
 
 HOLDER = "holder.json"
 DUPLICATES = ("error", "skip", "replace")
+BUILD_DUPLICATES = DUPLICATES[:2]
 ATTEMPTS = 5  # to change an index that is built again during each of them
 
 logger = logging.getLogger("fontes.index")
@@ -99,12 +101,17 @@ def build(
     path: Path,
     settings: IndexSettings,
     columns: Mapping[str, str] | None,
+    duplicates: str,
     shards: int | None,
     overwrite: bool,
     drop_vectors: bool,
 ) -> None:
     """Build an index in a directory; see `Index.build`."""
+    if duplicates not in BUILD_DUPLICATES:
+        raise ParameterError(f"duplicates must be error or skip, not {duplicates!r}; an addition may replace")
     if (actors := cluster()) is not None:
+        if duplicates != "error":
+            raise ParameterError(f"duplicates={duplicates!r} is not for a build on a cluster (ray), whose ids must be unique")
         replacing: dict[str, object] = {"overwrite": overwrite, "drop_vectors": drop_vectors}
         actors.build_on_cluster(docs, path, settings, columns, shards=shards, **replacing)
         return
@@ -121,7 +128,10 @@ def build(
         ciff_facts: dict[str, object] = {}
         if ciff is None:
             fields = FieldCounter.of(settings, columns)
-            counts = build_segment(documents, folder, settings, further=[writer, fields])
+            only = FirstOfEachId() if duplicates == "skip" else None
+            counts = build_segment(documents, folder, settings, further=[writer, fields], only=only)
+            if only and only.skipped:
+                warn(f"left out, as they have the id of an earlier document: {only.skipped:,}, such as '{only.example}'")
             fields.check(settings, columns, documents.fields)
         else:
             counts, header = ciff_segment(ciff, folder)
@@ -133,6 +143,28 @@ def build(
             manifest["shards"] = shards
             segments = split_segment(Segment(folder, texts=ciff is None), shards, stage)
         commit(stage, path, segments, manifest, overwrite, drop_vectors)
+
+
+class FirstOfEachId:
+    """Says of each document whether none before it, in an index or this sequence, has its id.
+
+    Attributes:
+        skipped: Number of the others.
+        example: The id of the first of them.
+    """
+
+    def __init__(self, present: Container[str] = ()) -> None:
+        self._present = present
+        self._seen: set[str] = set()
+        self.skipped, self.example = 0, ""
+
+    def __call__(self, doc: Doc) -> bool:
+        if doc.id in self._seen or doc.id in self._present:
+            self.example = self.example or doc.id
+            self.skipped += 1
+            return False
+        self._seen.add(doc.id)
+        return True
 
 
 def _read_documents(docs: Iterable[object] | str | Path) -> Corpus | IterableCorpus:
@@ -151,19 +183,9 @@ def add(opened: State, docs: str | Path | Iterable[object], duplicates: str) -> 
 
 
 def _add(opened: State, documents: Corpus | IterableCorpus, duplicates: str) -> tuple[Change, State]:
-    skipped = 0
     with writing(opened) as (state, folder):
         _require_texts(state)
-        seen: set[str] = set()
-
-        def is_new(doc: Doc) -> bool:
-            nonlocal skipped
-            if doc.id in seen or doc.id in state:
-                skipped += 1
-                return False
-            seen.add(doc.id)
-            return True
-
+        new = FirstOfEachId(state)
         segment = folder / "segment"
         segment.mkdir()
         columns, fields = ColumnWriter(segment, state.schema), FieldCounter.of(state.settings, None)
@@ -172,7 +194,7 @@ def _add(opened: State, documents: Corpus | IterableCorpus, duplicates: str) -> 
             segment,
             state.settings,
             further=[columns, fields],
-            only=is_new if duplicates == "skip" else None,
+            only=new if duplicates == "skip" else None,
             repeated=duplicates == "replace",
         )
         fields.check_addition(state.settings, documents.fields)
@@ -184,7 +206,7 @@ def _add(opened: State, documents: Corpus | IterableCorpus, duplicates: str) -> 
         draft.merge_piled()
         newest = commit_draft(state, draft, folder, columns.schema)
     added = len(newest) - len(state) + replaced
-    return Change(added, replaced, skipped, 0, len(newest), len(newest.leaves)), newest
+    return Change(added, replaced, new.skipped, 0, len(newest), len(newest.leaves)), newest
 
 
 def delete(opened: State, ids: Sequence[str], where: str | None, missing: str) -> tuple[Change, State]:

@@ -44,7 +44,7 @@ MARKER_FILES = ("experiment.lock", "unfinished.json", "config.json")  # of folde
 
 
 @reads_files("id", "title", "text", "skip_bad")
-@options_of(Index.build, "separate", "positions", "shards", "overwrite", "drop_vectors")
+@options_of(Index.build, "separate", "positions", "duplicates", "shards", "overwrite", "drop_vectors")
 def index(
     settings: dict[str, Any],
     part: Parts,
