@@ -100,6 +100,7 @@ QUOTED = "fontes search harbour.index 'why did it burn'"
         ("explain harbour.index x y --sort year", "explain has no option --sort; a stage sorts: --pipeline 'bm25() >> sort("),
         ("tune harbour.index --params k1", "tune has no option --params; --pipeline says what is tuned: --pipeline 'bm25(k1"),
         ("search harbour.index x --descending", "--descending goes with --sort COLUMN"),
+        ("search harbour.index x -o x.run", "--output goes with --topics, without --json; > FILE keeps what is printed"),
         ("search harbour.index x --zzzzzz", "search has no option --zzzzzz; fontes search -h lists them"),
         ("search harbour.index x -k many", "search: -k must be a valid integer, not 'many'"),
         ("search harbour.index x -k", "-k needs a value"),

@@ -116,6 +116,8 @@ def test_what_cannot_be_compared_is_said_in_a_sentence(index: ft.Index, tmp_path
         "AP",
         baseline="c",
     )
+    fails(ft.core.ParameterError, "'0' is none of the systems", {"a": GOOD, "b": BAD}, None, QRELS, "AP", baseline=0)
+    fails(ft.core.ParameterError, "compare has no parameter 'metrics'.* 'measures'", {"a": GOOD}, None, QRELS, metrics=["AP"])
     fails(ft.core.ParameterError, "two systems are called", [bm25, bm25], TOPICS, JUDGED, "AP")
     fails(ft.core.InputError, "'a' is a stage and needs topics", {"a": bm25}, None, JUDGED, "AP")
     fails(ft.core.PipelineError, "'a' takes Run and gives Run", {"a": ft.core.Cut(3)}, TOPICS, JUDGED, "AP")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..core import InputError, Topics
 from ..core.searches import narrowed
+from ..storage.files import STANDARD
 from .flags import ray_of
 from .pipelines import applied, ends_lists, hint_query_language, in_query_language, open_index, retriever, say_missing
 from .usage import refuse_exchanged
@@ -63,6 +64,8 @@ def _check(options: SimpleNamespace) -> None:
         raise MisuseError("--offset, --count and --facets go with a query, not with --topics")
     if options.descending and options.sort is None:
         raise MisuseError("--descending goes with --sort COLUMN")
+    if str(options.output) != STANDARD and (topics is None or options.json):
+        raise MisuseError("--output goes with --topics, without --json; > FILE keeps what is printed")
     if options.to is not None and (topics is None or options.json):
         raise MisuseError("--to goes with --topics, without --json")
     if options.ir_metadata and (topics is None or options.json):

@@ -115,11 +115,11 @@ def compare(
     )
 
 
-def _baseline_name(baseline: str, names: list[str]) -> str:
+def _baseline_name(baseline: object, names: list[str]) -> str:
     """Return the name of the baseline, which may be given as the path of its file."""
-    for name in (baseline, stem(baseline)):
+    for name in (baseline, stem(baseline)) if isinstance(baseline, (str, os.PathLike)) else ():
         if name in names:
-            return name
+            return str(name)
     raise ParameterError(f"the baseline '{baseline}' is none of the systems; there are {', '.join(names)}")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core import MissingExtraError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.arrays import Bools, Float64s, Int64s
+from ..core.checks import hinted
 from ..core.part import Part, fix_precision, precisions_of, walk
 from ..core.stage import AnyStage, Ranker
 from ..core.work import cluster, work
@@ -180,6 +181,7 @@ METHODS = ("grid", "random", "tpe")
 TRIALS = 100  # default number of trials of "random" and "tpe"
 
 
+@hinted
 def tune(
     stage: Tunable,
     space: Space | None,
