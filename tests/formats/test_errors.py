@@ -364,7 +364,7 @@ TURNS = '[{"number": 1, "turn": [{"number": 1, "raw_utterance": "a"}]}]'
         ),
         ("corpus", JSONL, {"skip_bad": -1}, ParameterError, "skip_bad … -1", "from 0"),
         ("topics", TABLE, {"fields": {"id": "Nr", "text": "Tweets"}}, InputError, "line 1: … 'Tweets'", "Nr, Tweet, cord_uid"),
-        ("topics", TURNS, {"fields": {"text": "x"}}, ParameterError, "'cast'", ""),
+        ("topics", TURNS, {"fields": {"text": "x"}}, ParameterError, "'cast'", "manual() >> bm25()"),
         ("topics", "201:a\n202:b\n", {"fields": {"text": "x"}}, ParameterError, "'lines'", ""),
         ("topics", JSONL, {"fields": {"title": "x"}}, ParameterError, "'title'", "id and text"),
         (

@@ -50,7 +50,8 @@ def read_topics(
         return topics if split is None else topics.judged(read_qrels(path, None, split, encoding, errors))
     with _open_file("topics", path, format, reading_of(encoding, errors, fields=fields)) as (form, file):
         if file.reading.fields and not form.named_fields:
-            raise ParameterError(f"{path}: topics in the format '{form.name}' have no named fields to choose from")
+            rewrites = "; a stage takes a turn's rewrite: manual() >> bm25()" if form.name == "cast" else ""
+            raise ParameterError(f"{path}: topics in the format '{form.name}' have no named fields to choose from{rewrites}")
         with named(file.name):
             topics = Topics(form.read_topics(file))
     _check_not_empty("topics", topics, path)
