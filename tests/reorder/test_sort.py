@@ -76,3 +76,9 @@ def test_explanations_say_the_place(shop: Index) -> None:
     assert collapsed.explain("tea", kept).parts == (shop.bm25().explain("tea", kept),)
     assert "left out: rank 2 of the documents with its maker, of which" in collapsed.explain("tea", out).label
     assert "the document has no maker" in collapsed.explain("tea", "d").label
+
+
+def test_an_index_without_documents_has_nothing_to_sort(tmp_path: Path) -> None:
+    index = Index.build([], tmp_path / "x.index")
+    assert list(index.search("tea", sort="sold")) == []
+    assert list((index.bm25() >> index.boost("sold") >> index.collapse("maker")).search("tea")) == []

@@ -58,7 +58,7 @@ def _direction(column: str, columns: Collection[str]) -> str:
 
 def column_values(state: Columned, column: str, docs: Ints) -> Values:
     """Return the values in a column of the documents with these ordinals, in any order."""
-    kind = state.schema.types[column]
+    kind = state.schema.types.get(column, "integer")  # an index without documents has no columns
     parts, indices = [], []
     for number, rows, leaf_docs in located(state.leaves, docs):
         columns = state.leaves[number].segment.columns
