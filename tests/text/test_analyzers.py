@@ -183,6 +183,12 @@ def test_a_function_is_described_by_its_name_and_never_imported_by_it():
     assert read.with_tokenizer(split_at_commas)("a,b") == ["a", "b"]
 
 
+def test_the_code_of_a_language_gets_the_name_of_its_analyzer() -> None:
+    for code, name in (("en", "english"), ("porter", "english"), ("cs", "czech"), ("de", "german"), ("ja", "cjk")):
+        with pytest.raises(ParameterError, match=f"unknown analyzer '{code}'; did you mean {name}[?]"):
+            Analyzer.of(code)
+
+
 def test_a_description_that_names_a_module_does_not_import_it(tmp_path, monkeypatch):
     (tmp_path / "stranger.py").write_text("import pathlib\npathlib.Path(__file__).with_name('ran').touch()\n")
     monkeypatch.syspath_prepend(tmp_path)
