@@ -78,6 +78,8 @@ def test_a_run_is_made_from_whatever_is_at_hand():
         {"1": [("a", 1.0), ("b", 2.0)]},
         [("1", "a", 1.0), ("1", "b", 2.0)],
         ((1, d, s) for d, s in [("a", 1.0), ("b", 2.0)]),
+        {"1": Run.of({"1": {"a": 1.0, "b": 2.0}})["1"]},
+        {"1": [Hit("b", 2.0, 1), Hit("a", 1.0, 2)]},
         [{"qid": 1, "docno": "a", "score": 1.0}, {"qid": 1, "docno": "b", "score": 2.0}],
     ]:
         assert Run.of(rows) == Run.of({"1": {"b": 2.0, "a": 1.0}})

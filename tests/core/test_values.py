@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import namedtuple
 
 import pytest
 
@@ -34,6 +35,13 @@ def test_a_query_or_a_topic_alone_is_one_topic():
 def test_topics_are_made_from_a_data_frame(columns):
     pd = pytest.importorskip("pandas")
     assert dict(Topics.of(pd.DataFrame([(7, "flu")], columns=columns))) == {"7": Topic("7", "flu")}
+
+
+def test_topics_of_records_keep_their_narratives_and_descriptions():
+    record = namedtuple("TrecQuery", "query_id title description narrative")
+    for given in (record("7", "flu", "a", "b"), {"qid": 7, "query": "flu", "description": "a", "narrative": "b"}):
+        assert dict(Topics.of([given])) == {"7": Topic("7", "flu", "b", "a")}
+    assert dict(Topics.of([{"qid": 7, "query": "flu", "narrative": None}])) == {"7": Topic("7", "flu")}
 
 
 def test_topics_keep_the_order_in_which_they_were_given():
@@ -88,6 +96,8 @@ def test_qrels_are_made_from_triples_and_data_frames(columns):
     assert Qrels.of([(1, "a", 2)]).to_dict() == {"1": {"a": 2}}
     assert Qrels.of(pd.DataFrame([(1, "a", 2)], columns=columns)).to_dict() == {"1": {"a": 2}}
     assert Qrels.of([dict(zip(columns, (1, "a", 2), strict=True))]).to_dict() == {"1": {"a": 2}}
+    judgment = namedtuple("TrecQrel", (*columns, "iteration"))  # as of ir_datasets
+    assert Qrels.of(judgment("1", doc_id, 2, "0") for doc_id in "ab").to_dict() == {"1": {"a": 2, "b": 2}}
 
 
 def test_a_document_may_have_the_same_grade_in_two_groups():

@@ -18,8 +18,8 @@ from .ranking import Ranking as Ranking, order_keys as order_keys, with_document
 from .registry import read, write
 from .strings import Strings, encodable, offsets_of
 from .table import Table
-from .tabular import Tabular, are_records, is_frame
-from .values import Doc, Documents, Topic, Topics
+from .tabular import Tabular, is_frame, records_of
+from .values import Doc, Documents, Hit, Topic, Topics
 
 Kind: TypeAlias = "type[Topics] | type[Run]"
 """Class of the values that a stage takes or gives."""
@@ -94,9 +94,10 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         """Convert a value to a Run.
 
         Args:
-            value: A Run, a mapping from topic id to a mapping from document id to score (or to a list of (id, score) pairs), a
-                DataFrame, Arrow table, list of dicts or the like (columns such as query_id, doc_id and score), an iterable of
-                (topic id, document id, score), or the path of a file. A whole number as an id stands for its digits.
+            value: A Run, a mapping from topic id to a mapping from document id to score (or to a ranking, or to a list of (id,
+                score) pairs), a DataFrame, Arrow table, list of dicts or the like (columns such as query_id, doc_id and score),
+                an iterable of (topic id, document id, score), or the path of a file. A whole number as an id stands for its
+                digits.
             topics: The run's topics, if known; else a topic has its id alone.
 
         Raises:
@@ -111,8 +112,8 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         rows: Iterable[tuple[Any, Any, Any]]
         if is_frame(value):
             rows = Table.of_frame(value).results()
-        elif are_records(value):
-            rows = Table.of_records(value, "the run").results()
+        elif records := records_of(value):
+            rows = Table.of_records(records, "the run").results()
         elif isinstance(value, Mapping):
             rows = (
                 (t, d, s)
@@ -391,11 +392,11 @@ class Run(Tabular, Mapping[str, "Ranking"]):
 
 
 def _with_scores(topic_id: object, ranking: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the pairs of a topic's ranking; InputError for a document without a score, whose id could be taken for a pair."""
+    """Yield the ids and scores of a topic's pairs or hits; InputError for an id without a score, which may look like a pair."""
     for pair in ranking:
         if isinstance(pair, str):
             raise InputError(f"the run, topic '{topic_id}': '{pair}' has no score; give pairs (document id, score)")
-        yield pair
+        yield (pair.id, pair.score) if isinstance(pair, Hit) else pair
 
 
 def finite_scores(

@@ -325,9 +325,12 @@ def _with_labels(chunks: Iterator[list[list[object]]], labels: Sequence[object])
         at += count
 
 
-def are_records(value: object) -> TypeGuard[Sequence[dict[str, object]]]:
-    """Whether a value is a list of dicts, the rows of a table."""
-    return isinstance(value, (list, tuple)) and len(value) > 0 and all(isinstance(row, dict) for row in value)
+def records_of(value: object) -> list[dict[str, object]]:
+    """Return the rows of a table as dicts, from a list of dicts or of named tuples with more than three fields; else []."""
+    rows: list[Any] = list(value) if isinstance(value, (list, tuple)) else []
+    if all(isinstance(row, dict) for row in rows):
+        return rows
+    return [row._asdict() for row in rows] if all(len(getattr(row, "_fields", ())) > 3 for row in rows) else []
 
 
 def are_all(values: object, kind: type) -> TypeGuard[Sequence[object]]:

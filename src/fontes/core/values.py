@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
@@ -15,7 +15,7 @@ from .html import of_explanation
 from .query import Group
 from .registry import read
 from .table import Table
-from .tabular import TOPIC_ID, TOPIC_TEXT, Tabular, are_all, are_records, check_no_record, find, is_frame, join_with_or, listed
+from .tabular import TOPIC_ID, TOPIC_TEXT, Tabular, are_all, check_no_record, find, is_frame, join_with_or, listed, records_of
 
 if TYPE_CHECKING:
     from .ranking import Ranking
@@ -299,16 +299,15 @@ def _merged(topics: Iterable[Topic]) -> Iterable[Topic]:
     return by_id.values()
 
 
-def _topic(item: object, number: int) -> Topic:
+def _topic(item: Any, number: int) -> Topic:
+    item = item._asdict() if len(getattr(item, "_fields", ())) > 2 else item
     match item:
         case Topic():
             return item
         case str():
             return Topic(str(number), item)
         case Mapping():
-            return _topic(
-                tuple(_value(item, names, what, number) for names, what in ((TOPIC_ID, "id"), (TOPIC_TEXT, "text"))), number
-            )
+            return _topic_of_record(item, number)
         case (topic_id, str() as text):
             return Topic(string_of(topic_id, "topic id", f"item {number} of the topics"), text)
         case (topic_id, other) if is_missing(other):
@@ -317,6 +316,16 @@ def _topic(item: object, number: int) -> Topic:
             problem = f"item {number} of the topics: topic '{topic_id}' is no text but a {type(other).__name__}"
             raise InputError(f"{problem}; give Topic, (id, text) or a string")
     raise InputError(f"item {number} of the topics is a {type(item).__name__}; give Topic, (id, text) or a string")
+
+
+def _topic_of_record(record: Mapping[object, object], number: int) -> Topic:
+    pair = tuple(_value(record, names, what, number) for names, what in ((TOPIC_ID, "id"), (TOPIC_TEXT, "text")))
+    where = f"item {number} of the topics"
+    narrative, description = (
+        "" if is_missing(text := record.get(find(record, (name,)))) else string_of(text, name, where)
+        for name in ("narrative", "description")
+    )
+    return replace(_topic(pair, number), narrative=narrative, description=description)
 
 
 def _value(record: Mapping[object, object], names: Sequence[str], what: str, number: int) -> object:
@@ -431,8 +440,9 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
         rows: Iterable[tuple[object, object, object]]
         if is_frame(value):
             return cls(Table.of_frame(value).judgments())
-        if are_records(value):
-            return cls(Table.of_records(value, "the qrels").judgments())
+        value = list(value) if isinstance(value, Iterator) else value
+        if records := records_of(value):
+            return cls(Table.of_records(records, "the qrels").judgments())
         if isinstance(value, Mapping):
             rows = ((t, d, g) for t, grades in value.items() for d, g in grades.items())
         elif isinstance(value, Iterable):
