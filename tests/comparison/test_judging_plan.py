@@ -108,9 +108,10 @@ def test_a_plan_says_how_many_topics_settle_which_pair() -> None:
     assert "| topics to judge |" in plan.to_markdown().replace("---: ", "")
     assert plan.to_csv().splitlines()[0] == "measure,system,against,difference,low,high,corrected,topics,labels"
     assert r"\caption{Topics that people must judge to settle which system is better.}" in plan.to_latex()
-    assert list(plan.to_columns()) == [
-        "measure", "system", "against", "difference", "low", "high", "corrected", "topics", "labels"
-    ]  # fmt: skip
+    rows = plan.to_columns()
+    assert list(rows) == list(plan.COLUMNS)
+    assert rows["system"] == [pair.comparison.system for pair in plan.pairs]
+    assert rows["difference"] == [pair.comparison.difference for pair in plan.pairs]
     assert len(json.loads(json.dumps(plan.to_dict(), allow_nan=False))["pairs"]) == 2
 
 

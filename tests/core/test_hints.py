@@ -41,6 +41,7 @@ STAGES = [*stages]
         (STAGES, "rm4 prf", "rm3"),
         (STAGES, "vector embeddings dens", "dense"),
         (["year", "kind"], "yaer yeer years YEAR", "year"),
+        (["description", "title"], "descript descri", "description"),
     ],
 )
 def test_another_word_or_a_misspelt_one_is_answered_with_the_name_that_is_meant(names, typed, expected):

@@ -38,6 +38,12 @@ def test_a_query_is_written_with_the_names_of_its_arguments_and_without_defaults
     assert Group.from_dict(JSON) == WHOLE
 
 
+def test_the_scored_leaves_are_those_that_must_or_should_match_in_order() -> None:
+    group = Group(must=(Condition("year < 2020"), Group(should=(Term("a"), Term("b")))), should=(Term("c"),))
+    assert [leaf.term for leaf in group.scored] == ["a", "b", "c"]
+    assert list(WHOLE.scored) == [*WHOLE.must, *WHOLE.should]
+
+
 def test_a_single_clause_is_read_as_a_group_of_it() -> None:
     assert Group.from_dict({"term": "water"}) == Group(should=(Term("water"),))
 
