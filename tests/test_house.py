@@ -14,8 +14,6 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 import fontes as ft
 from fontes.core import Stage
 from fontes.core.parameters import parameters, summary
@@ -313,11 +311,9 @@ def test_importing_fontes_needs_numpy_alone() -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == []
 
 
-@pytest.mark.parametrize(
-    "module", ["fontes.experiments.systems", "fontes.app.commands.experiments", "fontes.app.commands.runs"]
-)
-def test_comparing_files_of_runs_compiles_nothing(module: str) -> None:
-    command = [sys.executable, "-c", f"import sys, {module}; print('numba' in sys.modules)"]
+def test_comparing_files_of_runs_compiles_nothing() -> None:
+    modules = "fontes.experiments.systems, fontes.app.commands.experiments, fontes.app.commands.runs"
+    command = [sys.executable, "-c", f"import sys, {modules}; print('numba' in sys.modules)"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "False"
 
 

@@ -203,6 +203,7 @@ def test_the_version_and_the_overview_import_little():
     assert "search " in out
     assert not {name for name in modules if re.match(r"fontes\.(app\.commands\.|index|lexical|experiments)", name)}
     assert len({name for name in modules if name.startswith("fontes")}) < 50
+    assert not {"numba", "torch", "pandas", "Stemmer"} & modules
 
 
 def test_flags_stand_anywhere_on_the_line(index, fontes, monkeypatch):
@@ -342,7 +343,7 @@ def test_commands_pipe(place, fontes):
 
 def test_a_reader_that_goes_away_is_no_error_message(index, place):
     topics = place / "many.tsv"
-    topics.write_text("".join(f"{i}\tvitamin bread influenza\n" for i in range(2_000)))
+    topics.write_text("".join(f"{i}\tvitamin bread influenza\n" for i in range(900)))  # more than a pipe holds
     process = subprocess.Popen(command("search", index, "--topics", topics), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.read(100)
@@ -418,17 +419,6 @@ def test_an_interrupted_build_says_so_and_leaves_nothing(place):
     build.stderr.close()
     assert (build.wait(), message) == (1, "fontes: interrupted; what was there before is unchanged")
     assert not list(place.glob("*i.index*"))
-
-
-def test_help_of_every_command_is_quick_to_load():
-    """No heavy library is imported before a command needs it."""
-    code = (
-        "import sys; from typer.testing import CliRunner; from fontes.app.cli import app; "
-        "assert CliRunner().invoke(app, ['--help']).exit_code == 0; "
-        "print([m for m in ('numba', 'numpy', 'torch', 'pandas', 'Stemmer') if m in sys.modules])"
-    )
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
-    assert loaded.stdout.strip() in ("[]", "['numpy']")
 
 
 @pytest.mark.slow

@@ -22,10 +22,9 @@ TEXTS = ["a cat sat", "a dog ran", "the cat ran"]
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """The folder of temporary files."""
-    gc.freeze()  # what earlier tests left would be looked through by each collection
+    gc.freeze()  # for good: what earlier tests left would be looked through by each collection
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    yield tmp_path
-    gc.unfreeze()
+    return tmp_path
 
 
 def left(folder: Path) -> list[str]:
