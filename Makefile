@@ -11,8 +11,8 @@ demo: .venv/demo  ## install and run the main job on real text
 test: .venv/test  ## lint, types and tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python tests/support/compile_loops.py & loops=$$!; $(BIN)/mypy; status=$$?; wait $$loops && exit $$status
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not slow"
+	$(BIN)/python tests/support/compile_loops.py & loops=$$!; \
+	$(BIN)/mypy && $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not slow"; status=$$?; wait $$loops && exit $$status
 
 test-all: .venv/test  ## and the long ones, in random order, on new examples; SEED=N repeats a run
 	$(BIN)/pytest -n 2 --dist loadgroup --random-order --random-order-seed=$(SEED) --hypothesis-profile=fresh --hypothesis-seed=$(SEED)

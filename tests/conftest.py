@@ -69,6 +69,7 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
     """No test takes the power from the machine, so files need not be on the disk."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
+        patch.setattr("fontes.storage.artifact.SYNCS", 1)  # threads
         yield
 
 
@@ -174,6 +175,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Leaves the modules and cases, millions of objects, out of all garbage collections."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # searches for garbage take a tenth of the time otherwise
     gc.enable()
 
 

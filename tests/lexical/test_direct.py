@@ -238,7 +238,7 @@ def test_any_character_has_the_term_of_the_analyzer(of_every_character: Any) -> 
         assert of_every_character.index.terms.take(terms[0]) == known_terms(of_every_character, text)
 
 
-@settings(max_examples=200)
+@settings(max_examples=up_to(200))
 @given(text=st.text(max_size=30))
 def test_any_text_has_the_terms_of_the_analyzer(of_every_character: Any, text: str) -> None:
     direct = Direct.of(of_every_character.index, of_every_character.weighting)

@@ -83,8 +83,8 @@ def test_one_query_is_answered_as_in_a_run(index, tmp_path):
     for searched, encoder in ((index, Hashed()), (several, Parts())):
         for algorithm in ("flat", "hnsw", "IVF16,Flat", "PCA16,IVF4,PQ4x4"):
             dense = searched.dense(encoder, algorithm=algorithm, k=30)
-            run = (dense % 7)(queries(20))
-            for topic, text in queries(20).items():
+            run = (dense % 7)(queries(6))
+            for topic, text in queries(6).items():
                 ranking = dense.search(text, 7)
                 assert ranking.ids == run[topic].ids
                 assert ranking.scores.tobytes() == run[topic].scores.tobytes()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from support.counting_encoder import COUNT, Counting, Several, copied, plain as plain, small_blocks as small_blocks
+from support.examples import up_to
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
 
 from fontes.core import IndexFormatError
@@ -58,7 +59,7 @@ def test_the_rotation_never_changes() -> None:
     assert hashlib.sha256(made.tobytes()).hexdigest()[:16] == "764b2fd3d230bbe8"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=up_to(30), deadline=None)
 @given(st.integers(0, 2**32), DIMS, st.sampled_from([1, 2, 4]))
 def test_a_code_is_the_grid_vector_with_the_greatest_cosine(seed: int, dim: int, bits: int) -> None:
     rows = draws(seed, 3, dim)
@@ -75,7 +76,7 @@ def test_a_code_is_the_grid_vector_with_the_greatest_cosine(seed: int, dim: int,
         assert np.all((other * np.abs(full)).sum(1) / np.linalg.norm(other, axis=1) <= cosines * (1 + 1e-12))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=up_to(20), deadline=None)
 @given(st.integers(0, 2**32), DIMS, st.sampled_from([1, 2, 4]), st.integers(1, 9))
 def test_quick_products_of_codes_are_those_of_numpy(seed: int, dim: int, bits: int, count: int) -> None:
     codes, factors, lengths = rabitq.encoded(draws(seed, count, dim), bits)
