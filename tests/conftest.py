@@ -1,7 +1,5 @@
 """Fixtures that all rooms use."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import itertools

@@ -1,7 +1,5 @@
 """The programs of bench/ run: each for some seconds, on small collections of the suite's own (FONTES_BENCH_SMALL)."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

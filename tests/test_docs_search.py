@@ -1,7 +1,5 @@
 """The search of the documentation's site, as the site does it: its own worker, run by Node.js."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Lists of cases that are one test."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Every `pip install` line that users meet, in pages, errors and help, names extras that exist."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -5,8 +5,6 @@
 A cell is run as Jupyter does it: what it prints, and the value of its last expression, by the methods that notebooks call.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """A package of somebody else: installed beside Fontes, its stage, measure and corpus format are known by name."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -3,8 +3,6 @@
 A limit is a little above the count of the day on which it was set. Raise it for work that a user gets something from.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import json

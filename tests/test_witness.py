@@ -1,7 +1,5 @@
 """Pipelines of every kind give what they gave when witness.json was written, byte for byte; neural scores but for rounding."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from importlib.util import find_spec

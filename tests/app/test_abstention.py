@@ -1,7 +1,5 @@
 """What doors say when a pipeline abstains: nothing answers this, and the nearest documents all the same."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Commands that errors advise work as they are printed, in folders whose names have spaces too."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """CIFF on the command line: an index of a file, and a file of an index."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The command line, run in this process but for pipes and signals."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import os

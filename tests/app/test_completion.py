@@ -1,7 +1,5 @@
 """Completion of values in shells."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

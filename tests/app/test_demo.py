@@ -1,7 +1,5 @@
 """The demonstration: it runs what README shows, and measures what its commands find."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import tomllib

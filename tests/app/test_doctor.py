@@ -1,7 +1,5 @@
 """`fontes doctor` and `fontes models`: what is installed, what is missing, which models are on the machine."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import re

@@ -1,7 +1,5 @@
 """What errors of servers, agents and judges say: the option, file and line, address, topic or judge at fault."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path

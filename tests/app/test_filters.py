@@ -1,7 +1,5 @@
 """Filters on the command line: columns of an index, and searches that keep to them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`fontes add`, `fontes delete`, `fontes merge`: an index is changed from the command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

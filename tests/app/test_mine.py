@@ -1,7 +1,5 @@
 """`fontes mine`: what it writes, what it prints, and which options go together."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`fontes new`: the project that it writes runs, and nothing of the user's is overwritten."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

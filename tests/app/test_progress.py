@@ -1,7 +1,5 @@
 """Progress on standard error: a bar on a terminal, lines where there is none."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """The query language on the command line: what is understood, and the hint at plain queries with operators."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A plain search is read without Typer, and gives what Typer's way gives."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command for TIRA in the guide, on a folder as TIRA hands it over."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Misspelt words on the command line, in requests to the server and in calls of agents' tools."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

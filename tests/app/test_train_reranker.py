@@ -1,8 +1,6 @@
 """`fontes train cross-encoder`, and the commands of its guide on a small collection and a tiny model."""
 
 # ruff: noqa: F401, F811 (fixtures are imported, and named as parameters)
-from __future__ import annotations
-
 import json
 import re
 import shlex

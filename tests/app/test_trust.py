@@ -1,7 +1,5 @@
 """What the command line runs, and says when it is interrupted: the caller's own code, and the truth."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

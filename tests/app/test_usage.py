@@ -1,7 +1,5 @@
 """Wrong usage: one sentence on standard error, with the corrected command where it is known."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

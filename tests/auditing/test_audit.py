@@ -1,7 +1,5 @@
 """`audit`: each line on a small case with exact numbers."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

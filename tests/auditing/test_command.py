@@ -1,7 +1,5 @@
 """`fontes audit`: the command."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """An index and a calibration of its BM25, which several files use."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

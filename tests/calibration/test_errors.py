@@ -1,7 +1,5 @@
 """What errors of calibrated rankings say: the promise, topic, stage or folder at fault, and what to do."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from collections.abc import Callable

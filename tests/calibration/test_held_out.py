@@ -1,7 +1,5 @@
 """Promises: thresholds by hand, bounds by simulation, and what too few topics and short rankings cannot promise."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

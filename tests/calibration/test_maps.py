@@ -1,7 +1,5 @@
 """Maps from scores to probabilities: features and curves by hand, and the order of rankings."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Reliability of probabilities, by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from fontes.calibration import reliability

@@ -1,7 +1,5 @@
 """`calibrated`, `cut` and `abstain` in pipelines: order, provenance, explanations, and what they refuse."""
 
-from __future__ import annotations
-
 import json
 import logging
 import shutil

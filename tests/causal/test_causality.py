@@ -1,7 +1,5 @@
 """Training and measuring the head of CausalEvidence, in Python and on the command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The stage that links an event to the documents of its chains of causes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The relevant part of narratives, and the stages that make queries of them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """TopicRank: candidates, topics, graph, walk; on small texts, on pages written by hand, and on Inspec."""
 
-from __future__ import annotations
-
 import json
 from itertools import combinations, product
 from pathlib import Path

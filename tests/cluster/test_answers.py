@@ -1,7 +1,5 @@
 """Language models on a cluster: one budget of tokens, and answers that are kept where the work was begun."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

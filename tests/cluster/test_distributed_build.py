@@ -1,7 +1,5 @@
 """A build on a cluster: parts, their segments, the tree of merges; it makes the bytes of one machine."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A build on a cluster by Ray, undisturbed and disturbed: killed workers, nodes and drivers, full disks."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Documents' vectors that actors of a cluster encode: those of one machine, through deaths and new beginnings."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An encoding on a cluster that loses a node, or whose driver is killed: the vectors of one machine."""
 
-from __future__ import annotations
-
 import signal
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Nodes are lost while a run is reranked and while settings are tried: the results of one machine."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

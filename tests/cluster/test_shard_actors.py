@@ -1,7 +1,5 @@
 """Search by actors that each hold some shards: the runs of one index, from whichever state, and what is missing is said."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Stages over the topics of a run, and experiments, on a cluster: the runs of one machine."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from pathlib import Path

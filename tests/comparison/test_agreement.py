@@ -1,7 +1,5 @@
 """Cohen's kappa, beside scikit-learn's and the example of the paper."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Measures against k: what is drawn is what `evaluate` gives at each k."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

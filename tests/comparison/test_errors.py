@@ -1,7 +1,5 @@
 """What errors of comparisons say: the run, measure, setting or snapshot at fault, and what there is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Error analysis: which topics lose, what is said of them, the page and the command."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The statistics on small random data, against plain numpy, scipy and statsmodels; none of it needs a collection."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

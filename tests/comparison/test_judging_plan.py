@@ -1,7 +1,5 @@
 """Comparisons with machine labels, and plans of how many more topics people must judge."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Notes on runs whose lists end at different lengths."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import fontes as ft

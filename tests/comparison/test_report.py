@@ -1,7 +1,5 @@
 """The report of `compare`: its figures on real runs, its forms, and the command that prints it."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import io

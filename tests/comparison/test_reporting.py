@@ -1,7 +1,5 @@
 """`compare_runs`: what it measures and tests of runs that are there already."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Snapshots: LongEval's measures against their formulas, the report's forms, and the command."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The statistics against scipy, statsmodels and published definitions, and where they have nothing to say."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Suites: means, intervals, ranks and tests over collections against plain formulas, and the report's forms."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The budget of tokens, and the answers behind a run."""
 
-from __future__ import annotations
-
 from fontes.core import Topic, Topics
 from fontes.core.answers import TokenBudget, answers_of, join_facts, sums_of
 

@@ -1,7 +1,5 @@
 """Checks of parameters, facts of the work, and progress."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What errors of the room say: which input is at fault, and what to do. And their messages, which may quote any file."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pipelines as text: what is written is what is read, and what is wrong is said with its place."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 from collections.abc import Iterator

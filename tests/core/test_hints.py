@@ -1,7 +1,5 @@
 """Hints for unknown names."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from support.each import each

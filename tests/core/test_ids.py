@@ -1,7 +1,5 @@
 """Ids: a string, or a whole number, which stands for its digits; and the columns of DataFrames, by their names."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.each import each

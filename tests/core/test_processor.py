@@ -1,7 +1,5 @@
 """How many processors a process may use: its affinity and the quotas of its control groups."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

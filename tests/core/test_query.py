@@ -1,7 +1,5 @@
 """Structured queries as JSON values."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`search` takes one query, of a stage and of an index."""
 
-from __future__ import annotations
-
 import pytest
 from support.each import each
 

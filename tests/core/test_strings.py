@@ -1,7 +1,5 @@
 """Tables of strings."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st

@@ -1,7 +1,5 @@
 """mypy accepts what the documentation shows, and refuses what cannot be meant."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Topics, documents, hits and explanations."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import namedtuple
 

@@ -1,7 +1,5 @@
 """Filters as text: what cannot be meant is refused with its place."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

@@ -1,7 +1,5 @@
 """`work`: what a block says, what it inherits, and which threads and processes belong to it."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path

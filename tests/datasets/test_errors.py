@@ -1,7 +1,5 @@
 """What errors of collections say: the name, folder or split at fault, and what there is."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

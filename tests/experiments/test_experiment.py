@@ -1,7 +1,5 @@
 """Experiments: from a file to runs, report and lock, and back by --check."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A folder of results that somebody else filled leads nowhere else: links in it are refused before anything is written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What an experiment lacks is looked for before anything is built, and said at once."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

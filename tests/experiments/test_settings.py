@@ -1,7 +1,5 @@
 """Files of experiments that cannot be used: errors that name file, table and key."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

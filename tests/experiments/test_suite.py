@@ -1,7 +1,5 @@
 """Suites in files: an experiment for each collection, one report over all, and the command `fontes bench`."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

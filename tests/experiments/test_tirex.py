@@ -1,7 +1,5 @@
 """tirex-tracker's measurements in the lock of an experiment, with the real package."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

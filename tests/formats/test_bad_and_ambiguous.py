@@ -1,7 +1,5 @@
 """Which column or key is the id, columns without a name, and documents that are left out."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Topics of CANARD: the official form, the form with questions alone, and what is wrong with a file."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The collections of TREC CAsT 2021: KILT's Wikipedia, The Washington Post, and several of them as one, with prefixes."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from pathlib import Path

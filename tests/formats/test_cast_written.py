@@ -1,7 +1,5 @@
 """Conversations written in the form of TREC CAsT are read back as they were."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

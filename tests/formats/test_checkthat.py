@@ -1,7 +1,5 @@
 """Submissions to CheckThat! 2025, task 4b: read as runs, and written."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 from pathlib import Path

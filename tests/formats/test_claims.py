@@ -1,7 +1,5 @@
 """Claims with their evidence, in the forms of FEVER, CTKFacts and SciFact."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Files in other encodings than UTF-8, and with broken bytes."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import os

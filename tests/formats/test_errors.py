@@ -1,7 +1,5 @@
 """What errors of files say: the file and the line, row, item or topic at fault, and what to do."""
 
-from __future__ import annotations
-
 import datetime
 import gzip
 import json

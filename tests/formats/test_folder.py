@@ -1,7 +1,5 @@
 """A folder in BEIR's form wherever a collection, topics or judgments go, in Python and on the command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Documents in DataFrames, Series, Arrow tables and lists of texts: their values, ids and errors."""
 
-from __future__ import annotations
-
 import collections
 import datetime
 import decimal

@@ -1,7 +1,5 @@
 """A first line that looks like names of columns is never a document or a topic in silence."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

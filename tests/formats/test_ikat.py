@@ -1,7 +1,5 @@
 """Submissions to TREC iKAT: what is written is what the track's program checks, and both forms are read as runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Headers of ir_metadata in runs: written, skipped by readers of runs, and read as YAML reads them."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

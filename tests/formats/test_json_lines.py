@@ -1,7 +1,5 @@
 """JSON lines, many at a time: the same documents, and the same errors, as one line at a time by Python's decoder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """JSON that every parser reads."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

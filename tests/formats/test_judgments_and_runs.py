@@ -1,7 +1,5 @@
 """Judgments and runs as other tools write them: comments, headers, JSON, subtopics, ranks from 0."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

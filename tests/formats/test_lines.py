@@ -1,7 +1,5 @@
 """Topics in plain lines: ids before a colon, two bars or a space; and texts without ids."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Topics in SGML and XML of TREC, CLEF, FIRE, NTCIR and INEX, well-formed or not."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

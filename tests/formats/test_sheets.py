@@ -1,7 +1,5 @@
 """Tables that are no text, lists in JSON, and pipes."""
 
-from __future__ import annotations
-
 import datetime
 import gzip
 import json

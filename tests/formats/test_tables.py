@@ -1,7 +1,5 @@
 """Tables of topics, judgments and documents: columns go by their header."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`fontes fuse`: runs in, one run out, and what was learned in words or as JSON."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What errors of fusion say: the system, document or parameter at fault, and what there is."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fusion of runs: formulas, normalisations, missing documents and topics, against values by hand and a plain reading."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """What the tests of gates share: a gate of two runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The decision of a gate: by hand, with clusters, and how often it is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What errors of gates say: the margin, topic, setting or command at fault, and what to do."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The file of a gate: what is wrong with it is one sentence that names file, table and key."""
 
-from __future__ import annotations
-
 import pytest
 from support.each import each
 

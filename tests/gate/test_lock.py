@@ -1,7 +1,5 @@
 """The lock of a baseline: what it was accepted with, and how far accepted changes have drifted."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The page about gates: its files are read, and its workflow is one."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import tomllib

@@ -1,7 +1,5 @@
 """The number of topics that a gate needs, and the drift over accepted changes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The plugin of pytest: a gate as a fixture."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tomllib

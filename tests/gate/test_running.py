@@ -1,7 +1,5 @@
 """`fontes gate run`: what it answers, its exit codes, and its files."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@ Each trial changes one file of an index or of the cache, in a process of its own
 `make test` does some dozens, `make test-all` some thousands.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from pathlib import Path

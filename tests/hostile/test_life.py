@@ -1,7 +1,5 @@
 """An index that changes, and what befalls the process that changes it: kills at any moment, a full disk, another writer."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

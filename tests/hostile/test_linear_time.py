@@ -1,7 +1,5 @@
 """Texts from outside are read in time linear in their length: if it were quadratic, each of these would take half a minute."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

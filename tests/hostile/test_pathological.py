@@ -1,7 +1,5 @@
 """Files that were made to take long, to take memory, or to meet the limits of Python: each is one sentence, and soon."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

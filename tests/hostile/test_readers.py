@@ -1,7 +1,5 @@
 """Whatever a file holds, reading it gives a value or one sentence that names the file, in bounded time."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,8 +1,6 @@
 """Trainings that are killed, run out of disk or lose their numbers: what is left is whole, and the same command goes on."""
 
 # ruff: noqa: F401, F811 (fixtures are imported, and named as parameters)
-from __future__ import annotations
-
 import json
 import os
 import shutil

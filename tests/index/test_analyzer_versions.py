@@ -1,7 +1,5 @@
 """An index keeps the version of the analyzer that built it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

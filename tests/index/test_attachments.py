@@ -1,7 +1,5 @@
 """Vectors and weights of terms of an index that changes: new documents alone are encoded, runs are those of a new index."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

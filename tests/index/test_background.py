@@ -1,7 +1,5 @@
 """Merges of large segments beside the writes of a server."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The same documents give the same bytes: in every process, with any number of threads, with any memory."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

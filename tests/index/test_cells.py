@@ -1,7 +1,5 @@
 """Columns of tables: their types are guessed from all cells."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What additions and deletions do to ids that come twice, and when segments are merged for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """CIFF: an index of a file has its postings and lengths, answers as the index that wrote it, and says what is wrong."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import pickle

@@ -1,7 +1,5 @@
 """Columns of an index: found in the metadata or declared, filtered as plain Python would, merged byte for byte."""
 
-from __future__ import annotations
-
 import json
 import operator
 from pathlib import Path

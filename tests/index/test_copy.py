@@ -1,7 +1,5 @@
 """Copies of an index from directory to directory: whole, checked, started again, of an index that changes meanwhile."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

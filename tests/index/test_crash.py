@@ -1,7 +1,5 @@
 """Killed, interrupted, out of disk, two at once: an index is always the old one or the new one, and nothing is left behind."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

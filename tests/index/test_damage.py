@@ -1,7 +1,5 @@
 """Indexes that are damaged where no size tells: an error at opening, or a sum that `check` and `verify` compare."""
 
-from __future__ import annotations
-
 import shutil
 import zlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Columns of dates of a named form, and columns that look like dates."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from datetime import datetime

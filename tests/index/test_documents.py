@@ -1,7 +1,5 @@
 """What goes into an index and comes back: documents of any kind, their ids, titles, texts and metadata."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What errors of an index say: the document, column or parameter at fault, and what to do. A refused build leaves nothing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The methods by which an index makes stages, and the file in which they are written."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import pickle

@@ -1,7 +1,5 @@
 """Fields that are kept apart: their frequencies and lengths beside the postings, through the life of an index."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Histograms of columns, and which columns are worth a facet."""
 
-from __future__ import annotations
-
 import random
 from datetime import datetime, timedelta
 from pathlib import Path

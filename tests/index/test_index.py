@@ -1,7 +1,5 @@
 """An open index: numbers of documents and terms, its name, how a notebook shows it, and threads that share it."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor

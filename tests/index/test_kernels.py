@@ -1,7 +1,5 @@
 """The loops of the index, interpreted, against plain Python: counts, inversion, and postings of older indexes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """What stopped builds and encodings leave behind is named, and removed where nobody works in it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Long histories of an index of real passages: every lexical run is, byte for byte, that of an index of what is left."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from pathlib import Path

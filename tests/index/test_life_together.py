@@ -1,7 +1,5 @@
 """Threads and processes that search an index while one changes it: each answer is that of one committed state."""
 
-from __future__ import annotations
-
 import multiprocessing
 import threading
 import time

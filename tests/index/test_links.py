@@ -1,7 +1,5 @@
 """An index of a stranger with symbolic links in it: nothing is written or removed where they lead, whatever is changed."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path

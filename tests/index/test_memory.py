@@ -1,7 +1,5 @@
 """Indexes without a path: a temporary folder that goes with them."""
 
-from __future__ import annotations
-
 import gc
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Merging segments: the bytes of one build of the documents that live, whatever was deleted and however they were split."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from itertools import pairwise

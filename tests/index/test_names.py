@@ -1,7 +1,5 @@
 """Names in the files of an index lead nowhere else: they are checked before anything is read or written by them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Indexes of the formats before: searched as they are, and written anew by a merge."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 from pathlib import Path

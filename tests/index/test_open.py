@@ -1,7 +1,5 @@
 """Opening an index: what is damaged, missing, older or newer is an error that says what to do."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """Positions of terms: those of a plain analysis, with gaps for dropped words and between fields."""
 
-from __future__ import annotations
-
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Positions are added to an index from its stored texts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Indexes of several shards: what they hold, what they find, and what is left where a shard cannot be read."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

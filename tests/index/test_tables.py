@@ -1,7 +1,5 @@
 """Tables of strings of several segments in one: what Python's sets and sorting give."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

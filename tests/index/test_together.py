@@ -1,7 +1,5 @@
 """Several builds and readers of one index at once: each sees a whole one, and nothing is left behind."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import threading

@@ -1,7 +1,5 @@
 """Each socket with its own package, in an environment that is made once for a requirement and kept in the user's cache."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

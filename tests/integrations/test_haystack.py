@@ -1,7 +1,5 @@
 """Haystack: the component alone and in a saved pipeline, and its filters against Haystack's own, with the real package."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import product

@@ -1,7 +1,5 @@
 """ir_measures: runs, judgments and measures there and back, and its values against ours, with the real package."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

@@ -1,7 +1,5 @@
 """LangChain: the retriever against the stage itself, with the real package."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 

@@ -1,7 +1,5 @@
 """LlamaIndex: the retriever against the stage itself, and its filters against LlamaIndex' own, with the real package."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import product
 

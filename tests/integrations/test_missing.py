@@ -1,7 +1,5 @@
 """A socket without its package says in one sentence which extra brings it; filters of frameworks as texts."""
 
-from __future__ import annotations
-
 import sys
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal

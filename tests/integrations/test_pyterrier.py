@@ -1,7 +1,5 @@
 """PyTerrier: a stage as a transformer and a transformer as a stage, with the real package; no Java is started."""
 
-from __future__ import annotations
-
 import pytest
 from support.sockets import DOCS, MISSING, QRELS, TOPICS, build
 

@@ -1,7 +1,5 @@
 """ranx: runs and judgments there and back, and its measures on them, with the real package."""
 
-from __future__ import annotations
-
 import pytest
 from support.sockets import MISSING, QRELS, TOPICS, build
 

@@ -1,7 +1,5 @@
 """sentence-transformers: its evaluator on a collection of ours, against our own measures, with a real model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

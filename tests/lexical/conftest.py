@@ -1,7 +1,5 @@
 """The collection of tests that search."""
 
-from __future__ import annotations
-
 import pytest
 from support.lexical import tied_index
 

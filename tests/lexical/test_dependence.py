@@ -1,7 +1,5 @@
 """The sequential dependence model, phrases weighed by models, and what follows a structured query: feedback and snippets."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Searches in one compiled call find what the others find, byte for byte, and leave other queries to them."""
 
-from __future__ import annotations
-
 import unicodedata
 from copy import copy
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What errors of lexical models say: the parameter, field, term or clause at fault, and what can be given."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Explanations: they add up to the score, and name what went in."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """RM3 and causal feedback: the terms of the best documents and their weights, worked out here once more in plain Python."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

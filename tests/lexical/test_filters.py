@@ -1,7 +1,5 @@
 """Lexical search under a filter: the documents that pass, with the scores of the whole collection, as many as there are."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 import weakref

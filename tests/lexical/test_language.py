@@ -1,7 +1,5 @@
 """The stage of the query language: from typed texts to queries over the terms of an index."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The weights of an index as a sparse matrix: those of the formulas in numpy, and those that searches sum."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The parameters of the lexical models: their text, their ranges, and copies with others."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

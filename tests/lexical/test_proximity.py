@@ -1,7 +1,5 @@
 """Phrases and windows: counted as a scan counts them, and as Lucene and Indri place them."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

@@ -1,7 +1,5 @@
 """On public collections BM25 measures what Anserini measures (Pyserini 1.6, figures of the collections' README)."""
 
-from __future__ import annotations
-
 import pytest
 from support.each import each
 

@@ -1,7 +1,5 @@
 """Searching: which documents come back, in which order, whatever k, the threads and the batches."""
 
-from __future__ import annotations
-
 import random
 import sys
 import threading

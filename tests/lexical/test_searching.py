@@ -1,7 +1,5 @@
 """One topic without compiled code: the same ranking, and a cost by which Numba is loaded in time."""
 
-from __future__ import annotations
-
 import pytest
 from support.uncompiled import uncompiled
 

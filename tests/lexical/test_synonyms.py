@@ -1,7 +1,5 @@
 """Synonyms and one-way rewrites from a file."""
 
-from __future__ import annotations
-
 import math
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The query language: what typed texts say, and how it is written."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

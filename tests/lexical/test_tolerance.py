@@ -1,7 +1,5 @@
 """Misspelt and unfinished words are searched with their neighbours; all others stay alone."""
 
-from __future__ import annotations
-
 import gc
 import random
 import threading

@@ -1,7 +1,5 @@
 """Learned sparse vectors: given term weights in place of texts."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fontes import Index, Topic

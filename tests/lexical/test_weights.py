@@ -1,7 +1,5 @@
 """Topics that bring the weights of their terms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.each import each

@@ -1,7 +1,5 @@
 """A model server that tests script, in whose environment they run, with stored answers of their own."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Answers cite documents by words that stand there; what does not is left out, and measured."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The file of stored answers: nothing that was paid for is lost, and nothing that cannot be read stays in the way."""
 
-from __future__ import annotations
-
 import logging
 import sqlite3
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What errors of language models say: the setting, file and line, prompt or service at fault, and what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

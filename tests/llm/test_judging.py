@@ -1,7 +1,5 @@
 """Language models as judges: grades with reasons, by UMBRELA's prompt or one's own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Decoders on this machine: a tiny one of random weights goes the whole way."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

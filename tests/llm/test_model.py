@@ -1,7 +1,5 @@
 """One door to models: answers are kept, replayed and counted; services fail in every way, and no key leaves the process."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import socket

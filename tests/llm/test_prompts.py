@@ -1,7 +1,5 @@
 """Prompts are files; what is put into them is data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.each import each

@@ -1,7 +1,5 @@
 """Queries that a model writes; and the organisers' rewrites of CAsT, replayed as if a model had written them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Questions that a model writes of documents, and the training examples that they make."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

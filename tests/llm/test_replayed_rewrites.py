@@ -1,8 +1,6 @@
 """Rewrites of QuReTeC, replayed as if a language model had given them."""
 
 # ruff: noqa: F401, F811 (fixtures are imported, and named as parameters)
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

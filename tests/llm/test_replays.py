@@ -1,7 +1,5 @@
 """Replays that ask no model, packs that change no own answer, budgets, pauses and retries: limits that cost money or trust."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

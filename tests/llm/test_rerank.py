@@ -1,7 +1,5 @@
 """Rerankers order the documents of their prompts, whatever a model answers."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """Experiments with language models are locked, replayed and shared; `fontes llm` counts and packs answers."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The index of this folder's tests."""
 
-from __future__ import annotations
-
 import pytest
 from support.ranked import documents
 

@@ -1,7 +1,5 @@
 """Features of candidates are the scores of the stages themselves, and facts of documents and topics."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

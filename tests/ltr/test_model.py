@@ -1,7 +1,5 @@
 """Models of learning to rank: hand-computed linear scores, trees that score as by LightGBM, and files that are checked."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The stage `ltr`: scores, text, account, provenance, and the models that it refuses."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`evaluate` and the `Evaluation` that it gives."""
 
-from __future__ import annotations
-
 import json
 import re
 

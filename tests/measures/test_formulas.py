@@ -1,7 +1,5 @@
 """Every measure on small random runs against its formula, written out as a plain loop over one ranking."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

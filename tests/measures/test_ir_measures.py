@@ -1,7 +1,5 @@
 """The measures of ir_measures: its values, which tools/ir_measures_values.py wrote to ir_measures.json, and its names."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Means from judgments by people and labels by a machine, beside plain loops, ppi_py's formula and the truth."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The values of the measures: against trec_eval where it has them, else against a plain computation."""
 
-from __future__ import annotations
-
 import math
 import re
 

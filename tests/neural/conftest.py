@@ -1,7 +1,5 @@
 """The model of tests of late interaction."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

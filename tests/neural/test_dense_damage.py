@@ -1,7 +1,5 @@
 """Vectors that are damaged, of another format, impossible or not to be written: each an error that says what to do."""
 
-from __future__ import annotations
-
 import errno
 import os
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Dense and hybrid retrieval with all-MiniLM-L6-v2, in Python and on the command line, on a small collection."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Compiled inner products: how stored numbers become float32."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """RaBitQ codes: the paper's estimator by definition, without bias, the same for any shape and history."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

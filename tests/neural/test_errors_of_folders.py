@@ -1,7 +1,5 @@
 """What errors of models that are looked for or read say: the name or folder, what is missing, and what to do."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Search in vectors under a filter: the documents that pass, as many as there are, with the scores that they have without."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

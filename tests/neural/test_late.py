@@ -1,7 +1,5 @@
 """Late interaction over an index: what is stored, what is found, what survives a kill."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Token vectors that are damaged, or of a stranger: compiled loops never read beside them, and nothing waits for ever."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import replace

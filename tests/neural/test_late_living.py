@@ -1,7 +1,5 @@
 """Token vectors of an index that changes: new documents alone are encoded, with the centroids that are there."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

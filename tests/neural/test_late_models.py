@@ -1,7 +1,5 @@
 """ColBERT's checkpoints: each form gives the vectors and scores that its own code gives, recomputed here step by step."""
 
-from __future__ import annotations
-
 import string
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Token pooling: groups and means of sentence-transformers, storage, search, explanations, checkpoints."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Late interaction as a reranker, and its command."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

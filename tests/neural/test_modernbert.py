@@ -1,7 +1,5 @@
 """ModernBERT runs on our own network with the results of transformers; int8 weights; threads of torch."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

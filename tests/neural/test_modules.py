@@ -1,7 +1,5 @@
 """Models of several modules give the vectors and scores of sentence-transformers, or are refused in one sentence."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

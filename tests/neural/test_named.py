@@ -1,7 +1,5 @@
 """Stored vectors have names, which stages and runs carry, and may be searched by their first dimensions."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models in installed packages are found by their files and names."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models that run from their files alone give what sentence-transformers gives on the same files; the others are left to it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """How much of a text a model reads: by its positions where a length is chosen, and how many documents that cuts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import warnings

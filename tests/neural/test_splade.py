@@ -1,7 +1,5 @@
 """SPLADE: vectors equal to those of sentence-transformers' SparseEncoder, and what is refused."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

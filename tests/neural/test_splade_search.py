@@ -1,7 +1,5 @@
 """Search over the weights of a learned sparse encoder: inner products, in the one order, explained term by term."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Weights of terms beside an index: killed, out of disk, damaged, replaced, impossible; nothing that was encoded is lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

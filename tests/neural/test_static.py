@@ -1,7 +1,5 @@
 """Static embeddings: vectors of Model2Vec and of sentence-transformers' StaticEmbedding, without torch."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

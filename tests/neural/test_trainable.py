@@ -1,7 +1,5 @@
 """Encoders as models that are trained: their vectors, their gradients, and the folders that they are saved to."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Lists of duplicate documents: read, left out of a collection, joined in a run."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Passages between the sentences that spaCy finds."""
 
-from __future__ import annotations
-
 import pytest
 from support.each import each
 

@@ -1,7 +1,5 @@
 """Plots: the values that they show, their bytes, and what they leave alone."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from types import SimpleNamespace

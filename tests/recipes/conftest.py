@@ -1,7 +1,5 @@
 """Cross-encoders of random weights, for recipes that train and rerank."""
 
-from __future__ import annotations
-
 import pytest
 
 

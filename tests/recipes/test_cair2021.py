@@ -1,7 +1,5 @@
 """The recipe of CAIR 2021 on the harbour, with an encoder of words by hashing in place of a model."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The recipe of TREC CAsT 2021, and what can be proved of it on the organisers' own runs."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import Any

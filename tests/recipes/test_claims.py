@@ -1,7 +1,5 @@
 """The recipe claims: what is tuned, trained and chosen, on which topics, and what is refused."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`fontes recipe`: list, show and run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

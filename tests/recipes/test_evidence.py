@@ -1,7 +1,5 @@
 """The recipe for evidence: rows of words and of vectors, what is left out, and what is said of each model."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

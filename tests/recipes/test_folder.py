@@ -1,7 +1,5 @@
 """The folder that a recipe writes: complete or not at all, whatever was there and whatever kills it."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

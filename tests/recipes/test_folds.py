@@ -1,7 +1,5 @@
 """BM25 whose parameters are tuned by folds of the measured topics."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Texts on two sides of a recipe: said before anything is built, or left out and counted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Recipes that learn: what they learn from, models and weights kept in the folder, and trainings that go on."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Boosts by dates, numbers and conditions."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Documents that belong together: the greedy choice by relevance and by similarity to what is chosen before."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

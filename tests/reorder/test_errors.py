@@ -1,7 +1,5 @@
 """What errors of stages that reorder say: the column, document or parameter at fault, and what to write."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Maximal marginal relevance over terms and vectors."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from pathlib import Path

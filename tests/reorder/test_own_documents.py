@@ -1,7 +1,5 @@
 """`not_itself`: topics that are documents, as in BEIR's ArguAna and Quora."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Pages of a ranking, and the number of all documents that match."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Sorting by a column, and collapsing of groups."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.reordered import candidates

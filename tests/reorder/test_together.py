@@ -1,7 +1,5 @@
 """Stages over columns give one run whatever the segments, shards and deletions of the index."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fontes.core.expression import pipeline

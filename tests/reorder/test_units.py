@@ -1,7 +1,5 @@
 """Units, keys and records of stages that reorder: what changes a ranking without a word."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The file of scores: what it keeps, how large it gets, and what happens to it when things go wrong."""
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """CanardT5: its context is that of the track's description, its rewrites those of the library. The model is tiny and random."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`fontes rewrite`, and rewriters in files of experiments."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

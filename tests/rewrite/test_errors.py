@@ -1,7 +1,5 @@
 """What errors of rewriters and conversations say: the parameter, topic or model at fault, and what can be given."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Historical query expansion, against expectations made by hand and the procedure of the authors' program."""
 
-from __future__ import annotations
-
 import math
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Posts as plain sentences: handles, hashtags, addresses, emoji, signatures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import fontes as ft

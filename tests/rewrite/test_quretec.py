@@ -1,8 +1,6 @@
 """QuReTeC: relevant terms, scores and rewriting, with a tiny model that has learned one pattern."""
 
 # ruff: noqa: F401, F811 (fixtures are imported, and named as parameters)
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Queries with the reasoning of an agent."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rewrites measured as text, against values worked out by hand, sacrebleu and rouge_score."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

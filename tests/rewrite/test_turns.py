@@ -1,7 +1,5 @@
 """Rewriters of what a conversation carries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Arrays on disk: numpy's own files, read by memory map; anything else in their place is an error that says what to do."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

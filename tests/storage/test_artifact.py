@@ -1,7 +1,5 @@
 """Artifacts: there whole or not at all, known by what they hold, and checked."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

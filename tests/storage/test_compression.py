@@ -1,7 +1,5 @@
 """Compressed files of each kind, read and written through the one door of all readers."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

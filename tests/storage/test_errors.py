@@ -1,7 +1,5 @@
 """What errors of files and stored arrays say: the file at fault, what is wrong with it, and what to do."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

@@ -1,7 +1,5 @@
 """Hashes: SHA-256, of JSON values whatever the order of their keys."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 

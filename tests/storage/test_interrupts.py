@@ -1,7 +1,5 @@
 """An interrupt waits for a step that must be whole, and then takes effect."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """The lock of a folder: one process or thread at a time, no file for it, and gone with the process."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """What Windows needs in place of POSIX's ways, tried here as far as another system can."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

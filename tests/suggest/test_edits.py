@@ -1,7 +1,5 @@
 """Terms by their beginning and by edit distance, against plain loops over all of them."""
 
-from __future__ import annotations
-
 from hypothesis import given, strategies as st
 
 from fontes.core.strings import Strings

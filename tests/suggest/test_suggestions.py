@@ -1,7 +1,5 @@
 """Completions and corrections: words of the documents, of any analyzer, and of an index that lives."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A client that is connected to the tools of agents in this process."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Small collections under the names that the programs of bench/ look for, made of the sample `harbour`."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -1,7 +1,5 @@
 """CIFF files of bags of words, sound and unsound, and what is in a file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from typing import Any

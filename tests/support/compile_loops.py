@@ -1,7 +1,5 @@
 """Compiles the loops of most tests, which takes minutes in a new clone, beside the types and the first tests of `make test`."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import os

@@ -1,7 +1,5 @@
 """Compiled code of a run of tests: Numba compiles each loop once, and the next clone takes it over."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import platform

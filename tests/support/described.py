@@ -1,7 +1,5 @@
 """Documents with metadata of every type, some of it missing, and filters of them with what they say in plain Python."""
 
-from __future__ import annotations
-
 import operator
 import random
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What tests of ColBERT and SPLADE training share: batches of the loss, indexes, interruption, and the commands."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """One test over a list: each case runs, and the failure names those that fail."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps

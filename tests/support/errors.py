@@ -1,7 +1,5 @@
 """Check of an error's message, for the tables in `test_errors.py` of each room."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

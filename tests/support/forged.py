@@ -1,7 +1,5 @@
 """Indexes and artifacts as a stranger may write them: with other metadata, and the digest that fits them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

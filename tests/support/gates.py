@@ -1,7 +1,5 @@
 """Sixty topics with one relevant document each, and runs of them, for tests of gates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

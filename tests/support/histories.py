@@ -1,7 +1,5 @@
 """Indexes that live, what must be in them, and what lexical models make of them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

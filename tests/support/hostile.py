@@ -1,7 +1,5 @@
 """Files and texts that nobody would write, from a grammar of each format, and what may come of reading them."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -1,7 +1,5 @@
 """A server of judging for tests, in a thread or in a process."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path

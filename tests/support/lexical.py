@@ -1,7 +1,5 @@
 """A collection in which many scores are tied, and models and topics to search it with."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 python -m support.lost_nodes node|stages|driver INDEX LOG
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

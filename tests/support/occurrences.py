@@ -1,7 +1,5 @@
 """Frequencies by field and positions of terms, counted anew from documents, and those that an index has."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Conversations that rewriters must do something sensible with."""
 
-from __future__ import annotations
-
 from fontes import Topic, Topics, Turn
 
 

@@ -1,7 +1,5 @@
 """Documents for the page of the server that are many, long, or hostile, and the pipelines that search them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import fontes as ft

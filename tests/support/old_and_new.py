@@ -1,7 +1,5 @@
 """Two collections, and which of them an index holds, for tests of builds that are stopped or run side by side."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fontes.index import Index

@@ -1,7 +1,5 @@
 """Postings of indexes of version 2: one or two integers of variable length each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A cluster that does its tasks one after the other in the process that asks: what a build on a cluster makes, without Ray."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """What organisers of shared tasks would give, made of the harbour's posts."""
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile

@@ -1,7 +1,5 @@
 """A task that is learned in seconds: each word of a query stands for another word, which the right document has."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

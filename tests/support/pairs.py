@@ -1,7 +1,5 @@
 """Pairs of two parameters of a test."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Posts that speak of documents, for recipes that learn; and the recipe air2025 with a small start."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

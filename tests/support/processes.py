@@ -1,7 +1,5 @@
 """Work in a process of its own, which may be killed, perhaps before one of its file-system operations; and small disks."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """A small Punkt for NLTK's word_tokenize, made by NLTK's own trainer, in a folder of its own: no download."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

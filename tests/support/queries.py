@@ -1,7 +1,5 @@
 """Made-up structured queries."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from fontes.core.query import AnyOf, Clause, Condition, Group, Phrase, Term, Window

@@ -1,7 +1,5 @@
 """A collection to learn from: of the documents that hold a topic's words, those with the word in the title are relevant."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A small shop whose documents have dates, numbers and groups, and a run over it."""
 
-from __future__ import annotations
-
 from fontes.core import Run
 from fontes.index import Index
 

@@ -1,7 +1,5 @@
 """Whose code runs a model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from support.counting import counted

@@ -1,7 +1,5 @@
 """Models of sentence-transformers with random weights in the shapes of published ones: modules, routers, decoders."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

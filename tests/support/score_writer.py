@@ -1,7 +1,5 @@
 """Writes scores into a file, in a process of its own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Runs and judgments whose probabilities of relevance are known."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

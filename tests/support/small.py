@@ -1,7 +1,5 @@
 """Limits of the index and of training made small, so that little work is divided like much."""
 
-from __future__ import annotations
-
 import pytest
 
 from fontes.index import build, draft

@@ -1,7 +1,5 @@
 """Small collections, what an index of them must hold, and folders as they are, for tests of builds."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

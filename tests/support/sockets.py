@@ -1,7 +1,5 @@
 """A small collection with metadata, ties and a missing value, for the sockets of other frameworks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import fontes as ft

@@ -1,7 +1,5 @@
 """What a program reads at standard input."""
 
-from __future__ import annotations
-
 import io
 import sys
 

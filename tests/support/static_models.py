@@ -1,7 +1,5 @@
 """Static embeddings of made-up vectors, in folders as Model2Vec and sentence-transformers write them; needs no torch."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A tiny BERT of random weights and conversations with one pattern, for tests of term classification."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

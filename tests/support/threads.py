@@ -1,7 +1,5 @@
 """A fixture for tests whose figures depend on the number of torch's threads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

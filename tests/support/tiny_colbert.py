@@ -1,7 +1,5 @@
 """Checkpoints of late interaction with a few random weights, and a collection in the words that they know."""
 
-from __future__ import annotations
-
 import json
 import string
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A cross-encoder of a few random weights, with a tokenizer of a few words, and pairs of texts in these words."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

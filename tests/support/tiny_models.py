@@ -1,7 +1,5 @@
 """Models of random weights and a small size, with a tokenizer of a few words, for the tests of encoders."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable

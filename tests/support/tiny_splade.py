@@ -1,7 +1,5 @@
 """Masked language models of random weights and a small size, as folders of sentence-transformers' SparseEncoder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

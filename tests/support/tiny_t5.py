@@ -1,7 +1,5 @@
 """A T5 of a few random weights, with a tokenizer of a few words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A result of tuning put together by hand, whose figures can be worked out on paper."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import fontes as ft

@@ -1,7 +1,5 @@
 """Made-up texts in and near the query language."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from fontes.lexical.syntax import Names

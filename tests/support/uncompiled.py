@@ -1,7 +1,5 @@
 """Searches as they are before Numba has compiled the loops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Zip files in memory."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 

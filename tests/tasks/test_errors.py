@@ -1,7 +1,5 @@
 """What errors of tasks say: the file and line, side, setting or topic at fault, and what to do."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

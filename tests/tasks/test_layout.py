@@ -1,7 +1,5 @@
 """Projects of tasks: what organisers give is found, laid out and checked; what is wrong with it is said."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A task from the archive to the submission: what is chosen, measured, written and handed in."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

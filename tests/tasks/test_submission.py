@@ -1,7 +1,5 @@
 """Submissions: written in the organisers' form, read back, and refused with line and remedy where they are wrong."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """Compiled loops read nothing outside the text: run as plain Python, where that is an error, they give the same terms."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

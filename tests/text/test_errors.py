@@ -1,7 +1,5 @@
 """What errors of analyzers say: the name, part or value at fault, and what there is."""
 
-from __future__ import annotations
-
 import builtins
 import json
 from collections.abc import Callable

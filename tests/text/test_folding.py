@@ -1,7 +1,5 @@
 """The compiled way from tokens to terms: the terms are those of `Analyzer.terms`, which says what they are."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings, strategies as st
 

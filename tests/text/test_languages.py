@@ -1,7 +1,5 @@
 """Letters, apostrophes and capitals: what is one word in a language is one term."""
 
-from __future__ import annotations
-
 import unicodedata
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Tokens and stems are those of Lucene and Snowball: expected values that other programs gave, with letters composed."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The analyzer nltk is NLTK's own word_tokenize."""
 
 # ruff: noqa: F401, F811 (fixtures are imported, and named as parameters)
-from __future__ import annotations
-
 import json
 from itertools import islice
 from pathlib import Path

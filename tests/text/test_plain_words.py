@@ -1,7 +1,5 @@
 """Words that are cut without the tokenizer give the terms that the tokenizer makes of the whole text."""
 
-from __future__ import annotations
-
 import random
 
 from fontes import Analyzer

@@ -1,7 +1,5 @@
 """Any text can be analysed; many texts, threads and orders change nothing."""
 
-from __future__ import annotations
-
 import threading
 from itertools import pairwise
 

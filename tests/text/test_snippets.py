@@ -1,7 +1,5 @@
 """Snippets: the part of a text that shows best why it was found."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """What bench/training_recipes.py adds up over seeds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Training a bi-encoder: its losses, what comes out, and how it goes on."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

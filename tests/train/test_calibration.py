@@ -1,7 +1,5 @@
 """Training of calibrations: what maps learn, how topics are divided, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

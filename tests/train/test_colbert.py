@@ -1,7 +1,5 @@
 """Training a late-interaction model: its vectors and loss, what comes out, and how it goes on."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """Training a cross-encoder: what it learns, what it is validated on, what it writes, and what it refuses."""
 
 # ruff: noqa: F401, F811 (fixtures are imported, and named as parameters)
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,8 +1,6 @@
 """Settings that all trainings share: warm-up, weight decay, the order of rows, the loss validated on, and the state kept."""
 
 # ruff: noqa: F401, F811 (fixtures are imported, and named as parameters)
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

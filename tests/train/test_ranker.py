@@ -1,7 +1,5 @@
 """Training of models of learning to rank: what they learn, folds without leakage, figures, and refusals."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

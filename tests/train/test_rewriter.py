@@ -1,7 +1,5 @@
 """Training a T5 rewriter: what it reads, its losses, that it learns, what it writes, and how it goes on when killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

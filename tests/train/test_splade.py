@@ -1,7 +1,5 @@
 """Training a learned sparse encoder: the penalty, what comes out, and how it goes on."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Splits: what is a duplicate, what stays together, and what leaks."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

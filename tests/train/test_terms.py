@@ -1,8 +1,6 @@
 """Training a term classifier: what it learns, what it writes, what stops it; and the command."""
 
 # ruff: noqa: F401, F811 (fixtures are imported, and named as parameters)
-from __future__ import annotations
-
 import copy
 import json
 import re

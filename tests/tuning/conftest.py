@@ -1,7 +1,5 @@
 """A collection in which short documents are relevant."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What errors of tuning say: the parameter, value or function at fault, and what can be given."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable

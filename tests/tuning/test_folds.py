@@ -1,7 +1,5 @@
 """Folds for tuning: what stays together, and the interval of a mean over topics that depend on each other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.each import each

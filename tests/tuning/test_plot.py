@@ -1,7 +1,5 @@
 """The surface of a search as it is drawn: each point, line and mark stands where the values say."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

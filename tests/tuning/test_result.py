@@ -1,7 +1,5 @@
 """What `tune` gives, made by hand: its figures from the values of topics, what it says of edges, and how it prints."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

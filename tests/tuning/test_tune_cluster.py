@@ -1,7 +1,5 @@
 """Tuning on a cluster: the trials, folds and parameters of one machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`fontes tune`: what it prints and draws is what `tune` finds."""
 
-from __future__ import annotations
-
 import json
 
 from typer.testing import CliRunner

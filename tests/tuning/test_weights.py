@@ -1,7 +1,5 @@
 """Weights learned by cross-validation: honest runs, and the best weights that a plain search finds."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the tests of the tools share: a service over two small collections, and logs that are written for them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Iterator

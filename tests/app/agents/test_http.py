@@ -1,7 +1,5 @@
 """The tools over HTTP: keys, hosts and limits of the server; and real processes with the SDK's own client."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

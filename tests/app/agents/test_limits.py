@@ -1,7 +1,5 @@
 """Limits of the tools and of their log, to the last token, minute and call."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The log of calls, and what is learnt from it: sessions, topics, judgments, reports and replays."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """The protocol, by the SDK's own client: in this process, and once with a real one."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """Reasoning of searches, and documents that a session has shown: left out, or last and short."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The tools: what they answer, how much, and what they say of wrong calls."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

@@ -1,7 +1,5 @@
 """Judging over HTTP: who may, what is sent, and what is on disk when it is answered; and the command."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The file of judgments: what is kept, in which order it is judged, what comes of it, and what it survives."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sqlite3

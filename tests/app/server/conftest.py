@@ -1,7 +1,5 @@
 """What the tests of the page share: a browser, and a server with collections that are made for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

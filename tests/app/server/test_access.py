@@ -1,7 +1,5 @@
 """Access to a server: under a path of a proxy, by HEAD, from other sites, with a key, and with documents as JSON lines."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

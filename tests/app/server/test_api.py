@@ -1,7 +1,5 @@
 """Requests made up from the server's own OpenAPI document, right ones and wrong ones: nothing but good answers and 4xx."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -1,7 +1,5 @@
 """Connections of every kind: malformed, unfinished, slow, many. After each of them the next request is answered."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import socket

@@ -1,7 +1,5 @@
 """What the server refuses, each with a status and a sentence."""
 
-from __future__ import annotations
-
 import json
 import logging
 import subprocess

@@ -1,7 +1,5 @@
 """A server whose index changes while it searches, and one that ends."""
 
-from __future__ import annotations
-
 import gc
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """Merges of large segments beside the writes to a served index."""
 
-from __future__ import annotations
-
 import threading
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pipelines with models: a queue of their own, in which topics go through the model together."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

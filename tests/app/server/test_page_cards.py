@@ -1,7 +1,5 @@
 """Cards, the first screen, the time of a search, values to find, and forgiven typos, in Chromium."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

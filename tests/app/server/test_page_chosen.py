@@ -1,7 +1,5 @@
 """What is chosen on the page, clicked through in Chromium: dates, numbers, values, order, pages, and for whom the page is."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

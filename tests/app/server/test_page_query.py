@@ -1,7 +1,5 @@
 """The query language on the page, clicked through in Chromium: off by default, offered where a text has operators."""
 
-from __future__ import annotations
-
 import pytest
 from support.pages import Pages, ids, shown, texts
 

@@ -1,7 +1,5 @@
 """The page shows the nearest documents of a query that the pipeline refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page of the server, clicked through in Chromium: searching, filtering, reading, and what stands side by side."""
 
-from __future__ import annotations
-
 import re
 from importlib import resources
 from pathlib import Path

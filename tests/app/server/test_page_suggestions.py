@@ -1,7 +1,5 @@
 """Completions below the query and corrections above the results, typed in Chromium."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page of the server, clicked through in Chromium: conversations, causes, evidence, keys, trouble, and who can use it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

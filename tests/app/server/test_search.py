@@ -1,7 +1,5 @@
 """The addresses that search, of a real server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

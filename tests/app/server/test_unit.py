@@ -1,7 +1,5 @@
 """The systemd unit of the guide: systemd knows all that it says, and the server all options that it gives."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """Writes: single documents, parts of them, filters, states, the queue, tickets, and what a killed server keeps."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
