@@ -16,7 +16,7 @@ from fontes.index import Index
 from fontes.lexical.weighting import in_one_byte
 
 PROPERTY = settings(
-    deadline=None, max_examples=up_to(50), database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=up_to(50, 10), database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 WORDS = ["a", "b", "c", "d", "e", "ff", "é", "東"]
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join), min_size=1, max_size=12)

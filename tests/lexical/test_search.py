@@ -163,7 +163,7 @@ def test_a_document_that_matches_nothing_is_not_returned_to_fill_up_the_k(index)
     assert sorted(ranking.ids) == sorted(index.ids.take(holders))
 
 
-@settings(deadline=None, max_examples=up_to(60), database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=up_to(60, 10), database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.sampled_from(["a", "a b", "b a", "b", "c c", "a c", ""]), min_size=1, max_size=30),
     st.lists(st.text(min_size=1, max_size=3), min_size=30, max_size=30, unique=True),

@@ -11,7 +11,7 @@ from fontes.core import Doc
 from fontes.index import Index
 
 PROPERTY = settings(
-    deadline=None, max_examples=up_to(60), database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=up_to(60, 10), database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 DOCS = [
     Doc("d1", "The fox jumps over the lazy dog.", "Foxes", {"year": 2020, "by": "Reynard"}),
