@@ -4,7 +4,6 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Callable
-from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +154,7 @@ def test_processes_see_the_state_that_they_refreshed_to(tmp_path: Path, expected
     for child in children:
         child.start()
 
-    def says(value: Synchronized[int]) -> Callable[[int], None]:
+    def says(value: Any) -> Callable[[int], None]:
         return lambda number: setattr(value, "value", number)
 
     try:
