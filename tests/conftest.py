@@ -67,7 +67,6 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
     """No test takes the power from the machine, so files need not be on the disk."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
-        patch.setattr("fontes.storage.artifact.SYNCS", 1)  # threads
         yield
 
 
