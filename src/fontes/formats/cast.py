@@ -95,7 +95,7 @@ def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
             yield Topic(topic_id, path[-1].text, description=description, turns=path, metadata=metadata)
 
 
-def turn_topics(rows: Iterable[tuple[int, dict[str, Any]]], name: str) -> Iterator[Topic]:
+def turn_topics(rows: Iterable[tuple[int, dict[str, object]]], name: str) -> Iterator[Topic]:
     """Yield topics from (line number, turn) rows with the keys `topic`, `turn`, `raw`, `manual`, `automatic`, …
 
     Turns of 2022 are numbered `<branch>-<position>`. The file does not record where a branch starts, so the conversation so far
@@ -262,7 +262,7 @@ def _flat_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, t
         yield str(_turn_number(row)), path
 
 
-def _tree_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, tuple[Turn, ...]]]:
+def _tree_paths(rows: list[dict[str, object]], where: str) -> Iterator[tuple[str, tuple[Turn, ...]]]:
     """Yield each user turn's id and path, each turn with the system's answer on that path."""
     by_number = {str(_turn_number(row)): row for row in rows}
     first_answer: dict[str, dict[str, Any]] = {}

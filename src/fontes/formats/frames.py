@@ -173,7 +173,7 @@ def cell_values(cells: list[object]) -> list[object]:
         return cells
     if kinds <= {float, NoneType}:
         return [None if cell != cell else cell for cell in cells]
-    values: list[Any] = []
+    values: list[object] = []
     try:
         for cell in cells:
             values.append(cell_value(cell))

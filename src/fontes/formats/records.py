@@ -42,7 +42,7 @@ class MissingPartError(InputError):
         row: Mapping[Any, object],
         name: str,
         where: str,
-        sample: Sequence[Mapping[Any, object]] = (),
+        sample: Sequence[Mapping[object, object]] = (),
     ) -> None:
         keys = fields.keys(tuple(row))
         part = "id" if not keys["id"] else "text"
@@ -136,7 +136,7 @@ class Fields:
         Keys chosen by the user for one part are not used for another part.
         """
         names = {"id": self.id, "text": self.text, "title": self.title}
-        keys: dict[str, tuple[Any, ...]] = dict.fromkeys(names, ())
+        keys: dict[str, tuple[object, ...]] = dict.fromkeys(names, ())
         for part in self.chosen:
             matches = (find(present, (name,)) for name in names[part])
             keys[part] = tuple(dict.fromkeys(key for key in matches if key is not None))

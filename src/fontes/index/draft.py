@@ -99,7 +99,7 @@ class Draft:
                 raise IndexFormatError(f"{problem}, so that it cannot be merged; {REMEDY}")
             self._check_deletions(number, "it cannot be merged")
         leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in self.leaves[first:last])
-        entries: list[dict[str, Any]] = []
+        entries: list[dict[str, object]] = []
         merged: list[Leaf] = []
         if leaves:
             folder = self.new_folder()
@@ -132,7 +132,7 @@ class Draft:
                 return start, end
         return None
 
-    def replace(self, first: int, sources: Sequence[Leaf], folder: Path, entry: dict[str, Any]) -> None:
+    def replace(self, first: int, sources: Sequence[Leaf], folder: Path, entry: dict[str, object]) -> None:
         """Put a segment in place of those from which it was merged in an earlier state.
 
         Args:

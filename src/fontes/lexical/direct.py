@@ -247,7 +247,7 @@ class Direct:
         self._idfs.fill(np.array([UNKNOWN_IDF - status]))
         return True
 
-    def _call(self, loop: Any, query: tuple[Any, ...], k: int) -> tuple[Int32s, Float32s, int] | None:
+    def _call(self, loop: Any, query: tuple[object, ...], k: int) -> tuple[Int32s, Float32s, int] | None:
         """Return the best documents that a loop finds, their scores and its result; None if it does not support the query."""
         k, parts = min(k, self._documents), len(self._searched)
         if k > SORTED:

@@ -447,7 +447,7 @@ def _float_lengths(base: Any) -> tuple[Float64s, Callable[[], Float64s]]:
     return lengths, cache(lambda: in_one_byte(lengths))
 
 
-_LENGTHS: LazyAttribute[Any, tuple[Float64s, Callable[[], Float64s]]] = LazyAttribute("float_lengths", _float_lengths)
+_LENGTHS: LazyAttribute[object, tuple[Float64s, Callable[[], Float64s]]] = LazyAttribute("float_lengths", _float_lengths)
 _IDFS: LazyAttribute[Searchable, Cached[Weighting, Idfs]] = LazyAttribute("idfs", lambda index: Cached(MAX_CACHED_NORMS))
 _STATISTICS: LazyAttribute[Searchable | Part, Statistics] = LazyAttribute(
     "statistics", lambda index: Statistics(weak_proxy(index))

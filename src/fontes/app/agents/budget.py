@@ -78,13 +78,13 @@ def cut(text: str, tokens: int) -> str:
 
 
 def fit(
-    answer: dict[str, Any], name: str, items: Iterable[dict[str, Any]], tokens: int, more: Callable[[int], str | None]
+    answer: dict[str, Any], name: str, items: Iterable[dict[str, object]], tokens: int, more: Callable[[int], str | None]
 ) -> dict[str, Any]:
     """Return an answer with as many items (best first, at least one) under the key `name` as its budget of tokens allows.
 
     `more` gets the number of items in the answer and returns a sentence on how to get more of them; None if there are no more.
     """
-    chosen: list[dict[str, Any]] = []
+    chosen: list[dict[str, object]] = []
     remaining = tokens - tokens_of_values({**answer, name: []}) - MORE_TOKENS
     for item in items:
         cost = tokens_of(as_json(item) + ",")

@@ -364,7 +364,7 @@ class Tools:
         def find_causes() -> Reply:
             stage = self.service.stage(search)
             chain = causes(stage, call.event, call.depth, k=search.options.k, weak=call.weak, leads=1)
-            items: list[dict[str, Any]] = []
+            items: list[dict[str, object]] = []
             waiting = [(cause, call.event) for cause in reversed(chain.causes)]
             while waiting:
                 cause, effect = waiting.pop()
@@ -429,7 +429,7 @@ class Tools:
                     run = Run.of({"1": {hit.id: hit.score for hit in refusal.nearest}}, Topics([topic])).with_(documents=index)
             else:
                 run = Run.of({"1": {call.id: 1.0}}, Topics([topic])).with_(documents=index)
-            documents: Any = run.documents
+            documents: object = run.documents
             if not hasattr(documents, "rationales"):
                 run = Rationales(n=SENTENCES)(run.with_(documents=index))
                 documents = run.documents
@@ -511,7 +511,7 @@ def _ids(items: list[dict[str, Any]]) -> Iterator[str]:
         yield from item.get("also", ())
 
 
-def _range(low: Any, high: Any) -> str:
+def _range(low: object, high: Any) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 

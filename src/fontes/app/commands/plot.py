@@ -40,7 +40,7 @@ INDEX_PLOTS = ("lengths", "zipf", "heaps")
     PLOTS, *chain(*OPTIONS.values()), flags=FLAGS, first="Where the fit starts.", bands="No intervals around the lines."
 )
 def plot(
-    settings: dict[str, Any],
+    settings: dict[str, object],
     kind: Annotated[str, argument("tfidf, bm25, idf, lengths, zipf, heaps, measures or pipeline.")],
     files: Annotated[
         list[str] | None, argument("An index directory; for measures judgments and then runs; for pipeline an expression.")

@@ -97,7 +97,7 @@ def page() -> str:
 def _shared(parameters: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return the parameters that several parts describe alike, by name; without a default where the parts differ in it."""
     counts = Counter((parameter["name"], parameter["description"]) for parameter in parameters)
-    shared: dict[str, dict[str, Any]] = {}
+    shared: dict[str, dict[str, object]] = {}
     for name, description in (key for key, count in counts.most_common() if count >= MIN_SHARING):
         same = [parameter for parameter in parameters if (parameter["name"], parameter["description"]) == (name, description)]
         same_default = len({parameter.get("default") for parameter in same}) == 1
@@ -127,7 +127,7 @@ def _escape_links(text: str) -> str:
     return text.replace("[", "\\[") if "](" in text else text
 
 
-def _arrow(stage_facts: dict[str, Any]) -> str:
+def _arrow(stage_facts: dict[str, object]) -> str:
     return f"{stage_facts['takes']} → {stage_facts['gives']}" if stage_facts["takes"] else ""
 
 
