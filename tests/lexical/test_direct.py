@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from support.each import each
+from support.examples import up_to
 
 from fontes import Index, Topic
 from fontes.core.query import Condition, Group, Phrase, Term, Window
