@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -40,6 +41,7 @@ from .sides import (
     split_disjoint,
 )
 
+STAGE = re.compile(r"\b(Stage|AnyStage|Ranker)\b")  # in the type of a parameter
 Systems = dict[str, Stage[Topics, Run]]
 Division = tuple[Topics, Qrels | None, RecipeTraining]
 """Topics to search, judgments to measure with, and the training data (empty for a recipe that learns nothing)."""
@@ -140,7 +142,7 @@ class Recipe(Part, ABC):
             topics: The topics to search; None: any.
         """
         for name, parameter in parameters(type(self)).items():
-            if isinstance(getattr(self, name), str) and "Stage[" in parameter.kind:
+            if isinstance(getattr(self, name), str) and STAGE.search(parameter.kind):
                 yield Need(partial(self.stage, name))
 
     def name_here(self, published: str) -> str:
@@ -450,7 +452,7 @@ def _source(collection: object) -> object:
 
 def _parse(parameter: Parameter, text: str) -> object:
     kinds = [kind.strip() for kind in parameter.kind.split("|")]
-    if "str" in kinds and any("Stage[" in kind for kind in kinds):
+    if "str" in kinds and STAGE.search(parameter.kind):
         return None if text == "None" else text  # an expression, read once there is an index
     try:
         value = part(text)
