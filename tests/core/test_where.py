@@ -43,6 +43,10 @@ def test_a_filter_in_the_style_of_another_language_is_corrected() -> None:
         ("score IS NOT NULL and metadata['lang'] = cs", "score is not None and metadata['lang'] == \"cs\""),
         ("yaer > 1", "year > 1"),
         ("open == 1", "open == True"),
+        ("year between 3 and 4", "3 <= year <= 4"),
+        ("year NOT BETWEEN 3 AND 4 OR lang = cs", 'not (3 <= year <= 4) or lang == "cs"'),
+        ("born between 2016-05-01 and 2017", '"2016-05-01" <= born <= "2017-01-01"'),
+        ("tags contains nlp and year > 3", '"nlp" in tags and year > 3'),
     ]:
         with pytest.raises(ParameterError, match=r"^where, character \d+: ") as error:
             condition(text, TYPES)
@@ -51,7 +55,15 @@ def test_a_filter_in_the_style_of_another_language_is_corrected() -> None:
 
 
 def test_no_filter_is_proposed_that_cannot_be_read() -> None:
-    for text in ["year between 3 and 4", "(year = 3", "born = yesterday", "a = b", "year = many", "x" * 3_000]:
+    for text in [
+        "place between 3 and 4",
+        "lang contains c",
+        "(year = 3",
+        "born = yesterday",
+        "a = b",
+        "year = many",
+        "x" * 3_000,
+    ]:
         with pytest.raises(ParameterError) as error:
             condition(text, TYPES)
         assert "; write " not in str(error.value)

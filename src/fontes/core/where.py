@@ -58,6 +58,10 @@ SPELLINGS = {
     "|": "or",
     "!": "not",
 }
+COLUMN = r"""(metadata\[[^\]]*\]|\w[\w.-]*)"""
+VALUE = r"""("[^"]*"|'[^']*'|[\w+-][\w.:+-]*)"""
+BETWEEN = re.compile(rf"{COLUMN}\s+(not\s+)?between\s+{VALUE}\s+and\s+{VALUE}", re.IGNORECASE)
+CONTAINS = re.compile(rf"{COLUMN}\s+contains\b", re.IGNORECASE)
 WORDS = {"and": "and", "or": "or", "not": "not", "in": "in", "is": "is", "none": "None", "null": "None"}
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 TRUTH = {"true": "True", "yes": "True", "1": "True", "false": "False", "no": "False", "0": "False"}
@@ -383,7 +387,8 @@ def correct_filter(text: str, columns: Mapping[str, str]) -> str | None:
     """
     if len(text) > MAX_CORRECTED:
         return None
-    better = "".join(_spaced(list(_corrected(list(_tokens(_subscripted(text, columns), columns)), columns))))
+    words = _without_sql(_subscripted(text, columns), columns)
+    better = "".join(_spaced(list(_corrected(list(_tokens(words, columns)), columns))))
     return None if better == text else better
 
 
@@ -392,6 +397,19 @@ def _subscripted(text: str, columns: Iterable[str]) -> str:
     names = [re.escape(name) for name in columns if not name.isidentifier() and name[:1].isalpha() and name[-1].isalnum()]
     bare = rf"""(?<![\w"'])(?:{"|".join(sorted(names, key=len, reverse=True))})(?![\w"'])"""
     return re.sub(bare, lambda match: f"metadata[{json.dumps(match[0], ensure_ascii=False)}]", text) if names else text
+
+
+def _without_sql(text: str, columns: Mapping[str, str]) -> str:
+    """Return a filter with comparisons in place of `between`, and of `contains` for a list of keywords."""
+
+    def compared(match: re.Match[str]) -> str:
+        column, negated, low, high = match.groups()
+        if _name(column) not in columns:
+            return match[0]
+        return f"not ({low} <= {column} <= {high})" if negated else f"{low} <= {column} <= {high}"
+
+    text = BETWEEN.sub(compared, text)
+    return CONTAINS.sub(lambda match: f"{match[1]} ==" if columns.get(_name(match[1])) == "keywords" else match[0], text)
 
 
 def _tokens(text: str, columns: Mapping[str, str]) -> Iterator[_Token]:
