@@ -337,6 +337,10 @@ TURNS = '[{"number": 1, "turn": [{"number": 1, "raw_utterance": "a"}]}]'
     ("reader", "content", "options", "error", "names", "remedy"),
     [
         ("corpus", "some words", {"format": "pdf"}, ParameterError, "'pdf'", "jsonl, ciff, claims"),
+        ("corpus", JSONL, {"fomat": "jsonl"}, ParameterError, "read_corpus … 'fomat'", "'format'"),
+        ("topics", JSONL, {"splt": "test"}, ParameterError, "read_topics … 'splt'", "'split'"),
+        ("qrels", TRIPLES, {"group": True}, ParameterError, "read_qrels … 'group'", "'groups'"),
+        ("run", TRIPLES, {"sep": ","}, ParameterError, "read_run … 'sep'", "format, encoding"),
         ("topics", JSONL, {"format": "yaml"}, ParameterError, "'yaml'", "jsonl"),
         ("qrels", TRIPLES, {"format": "msmarco"}, ParameterError, "'msmarco'", "trec, beir, claims, csv, json, jsonl"),
         ("run", TRIPLES, {"format": "beir"}, ParameterError, "'beir'", "trec, checkthat, csv, ikat, json, jsonl, msmarco"),

@@ -189,6 +189,7 @@ def cross(path: Path, *changes: Any, **settings: Any) -> object:
         ),
         (lambda p: train_bi_encoder(p / "none.jsonl", p / "m", start("bert"), PAIRED), InputError, "none.jsonl", ""),
         (lambda p: train_bi_encoder(PAIRS, p / "m", 7), ParameterError, "7", "use sentence_encoder"),
+        (lambda _: ft.split([("1", "a")], test_size=0.2), ParameterError, "split … 'test_size'", "'test'"),
         (
             lambda p: train_bi_encoder(PAIRS, p / "m", start("bert"), QUICK, NO_QRELS),
             ParameterError,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..core import InputError, Topics
-from ..core.checks import check_whole
+from ..core.checks import check_whole, hinted
 from ..measures.evaluation import AnyQrels, AnyRun, AnyTopics, check_agreement, judgments_of, run_and_judgments
 from ..measures.measure import Measure
 from ..measures.names import DEFAULT, parse_all
@@ -32,6 +32,7 @@ LINES: dict[str, Callable[[Audited], Finding]] = {
 OF_RUNS = {"ties", "unjudged", "tags", "depths", "other tools"}  # lines that need a run
 
 
+@hinted
 def audit(
     run: AnyRun | None,
     qrels: AnyQrels,

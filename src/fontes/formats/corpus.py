@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
 from ..core import Doc, InputError, ParameterError
+from ..core.checks import hinted
 from ..core.tabular import Tabular, check_no_record, columns_of, is_frame, listed
 from ..storage.files import STANDARD
 from .bad_records import BadRecords
@@ -267,6 +268,7 @@ def read_corpus(
     errors: str | None = None,
     skip_bad: int | None = None,
 ) -> Corpus | IterableCorpus: ...
+@hinted
 def read_corpus(
     source: str | Path | Iterable[object],
     format: str | None = None,

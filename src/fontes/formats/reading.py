@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core import InputError, ParameterError, Qrels, Run, Topics
+from ..core.checks import hinted
 from ..core.registry import readers, writers
 from ..core.strings import SURROGATE
 from ..storage.files import STANDARD, as_path, reading, write as write_bytes
@@ -21,6 +22,7 @@ from .ir_metadata import header_of
 from .records import named
 
 
+@hinted
 def read_topics(
     path: str | Path,
     format: str | None = None,
@@ -61,6 +63,7 @@ def read_topics(
     return topics
 
 
+@hinted
 def read_qrels(
     path: str | Path,
     format: str | None = None,
@@ -96,6 +99,7 @@ def read_qrels(
     return qrels
 
 
+@hinted
 def read_run(
     path: str | Path,
     topics: object = None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from ..core.checks import hinted
 from ..core.errors import InputError, ParameterError
 from ..core.values import Qrels, Topic, Topics
 from ..formats import write_qrels, write_topics
@@ -174,6 +175,7 @@ class Split:
         return f"Split({len(self.train.topics)} train, {len(self.test.topics)} test, {len(self.duplicates)} duplicates)"
 
 
+@hinted
 def split(
     topics: object, qrels: object = None, test: float = 0.2, *, groups: Groups = None, near: float | None = 0.8, seed: int = 0
 ) -> Split:
