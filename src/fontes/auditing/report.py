@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..measures.measure import Measure
 from ..plots.tables import EMPTY_CELL, ResultTable, TableReport, json_values
@@ -55,7 +55,7 @@ class AuditReport(TableReport, Mapping[str, Finding]):
     topics: int
     score: Means
 
-    def rows(self) -> list[dict[str, object]]:
+    def rows(self) -> list[dict[str, Any]]:
         """Return a row for each version of the score and measure, with the number of topics concerned."""
         return [
             {"line": line, "version": version, "topics": topics, "measure": measure, "value": value}
@@ -65,7 +65,7 @@ class AuditReport(TableReport, Mapping[str, Finding]):
 
     _rows = rows
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, with None for NaN."""
         lines = {
             name: {

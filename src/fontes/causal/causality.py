@@ -65,7 +65,7 @@ class CausalityMeasured:
     f1: Interval
     auc: Interval
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
         return asdict(self)
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from functools import cache, cached_property
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
@@ -70,7 +70,7 @@ class Cause:
     causes: tuple[Cause, ...] = ()
     lead: bool = False
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The cause and its causes as plain dicts, for JSON."""
         return {
             "cause": self.text,
@@ -105,7 +105,7 @@ class Chain:
             yield cause
             waiting.extend(reversed(cause.causes))
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The tree as plain dicts, for JSON."""
         return {"event": self.event, "causes": [cause.to_dict() for cause in self.causes]}
 

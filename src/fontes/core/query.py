@@ -131,7 +131,7 @@ class Group:
             elif not isinstance(clause, Condition):
                 yield clause
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the query as JSON values: an object per clause with its class's arguments, without defaults."""
         return _dict_of(self)
 

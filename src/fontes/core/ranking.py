@@ -179,7 +179,7 @@ class Ranking(Tabular, Sequence[Hit]):
             pages[first] = Ranking(self._topic, self._ids, self._codes[page], self.scores[page], self.documents).docs()
         return pages[first]
 
-    def to_columns(self, *, text: bool = False, columns: Sequence[str] = ()) -> dict[str, object]:
+    def to_columns(self, *, text: bool = False, columns: Sequence[str] = ()) -> dict[str, Any]:
         """Return the columns query_id, doc_id, score, rank (counted from 1).
 
         Args:

@@ -263,7 +263,7 @@ class Stage(Part, ABC, Generic[A, B]):
                 f"{doing} needs a stage from {takes.__name__} to {gives.__name__}"
             )
 
-    def shown(self) -> dict[str, object]:
+    def shown(self) -> dict[str, Any]:
         shown = super().shown()
         if self._is_cut:
             shown.pop(self.depth_field)

@@ -242,7 +242,7 @@ class Topics(Tabular, Mapping[str, Topic]):
             )
         return judged
 
-    def to_columns(self) -> dict[str, object]:
+    def to_columns(self) -> dict[str, Any]:
         """Return the columns query_id, text, description, narrative."""
         topics = self._topics.values()
         return {"query_id": list(self)} | {
@@ -276,7 +276,7 @@ class Explanation:
     label: str
     parts: tuple[Explanation, ...] = ()
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the tree as nested dicts, for JSON."""
         return {"value": self.value, "label": self.label, "parts": [p.to_dict() for p in self.parts]}
 
@@ -492,7 +492,7 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
         """Return grades by topic id and document id."""
         return {t: dict(g) for t, g in self._grades.items()}
 
-    def to_columns(self) -> dict[str, object]:
+    def to_columns(self) -> dict[str, Any]:
         """Return the columns query_id, group, doc_id, relevance, one row as in `rows`."""
         rows = list(self.rows())
         names = ("query_id", "group", "doc_id", "relevance")

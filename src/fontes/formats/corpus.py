@@ -34,7 +34,7 @@ Item = TypeVar("Item")
 class DocumentRows(Tabular, Iterable[Doc]):
     """Documents as rows."""
 
-    def to_columns(self) -> dict[str, list[object]]:
+    def to_columns(self) -> dict[str, Any]:
         """Return the columns id, title, text and one for each key of the metadata; all documents are read into memory."""
         rows = [{"id": doc.id, "title": doc.title, "text": doc.text, **doc.metadata} for doc in self]
         return columns_of(rows, list(dict.fromkeys(["id", "title", "text", *(name for row in rows for name in row)])))

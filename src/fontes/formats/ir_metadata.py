@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from ..core import InputError, MissingExtraError, ParameterError
 from ..storage.files import BOM, InputFile, reading
@@ -28,7 +29,7 @@ def header_of(metadata: Mapping[str, object]) -> bytes:
     return "\n".join(lines).encode(errors="backslashreplace")
 
 
-def read_metadata(path: str | Path) -> dict[str, object]:
+def read_metadata(path: str | Path) -> dict[str, Any]:
     """Read the header of a run; empty if it has none.
 
     Args:

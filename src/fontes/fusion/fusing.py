@@ -515,7 +515,7 @@ class Fusion(Stage[Any, Run], name="fuse"):
             combination += f", times {list_count} lists with the document"
         return Explanation(score, f"{method.name}: {combination}", tuple(parts))
 
-    def shown(self) -> dict[str, object]:
+    def shown(self) -> dict[str, Any]:
         """Return the parameters in the text, always with the method, in the order of the fields."""
         shown = super().shown() | {"method": self.method}
         return {name: shown[name] for name in self.params() if name in shown}

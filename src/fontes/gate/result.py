@@ -181,7 +181,7 @@ class GateResult(TableReport):
             problem = f"{folder}: the result cannot be written ({reason}), so 'fontes gate accept' does not have it"
             warnings.warn(problem, InputWarning, stacklevel=2)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return everything except texts and judgments as JSON values."""
         facts = {name: facts_of(run) for name, run in self.runs.items()}
         path = self.gate.results / "candidate.run"

@@ -353,7 +353,7 @@ class State(Searchable):
             raise IndexFormatError(f"shard {shard['shard']} of {self.manifest['shards']} cannot be read: {shard['problem']}")
 
     @property
-    def provenance(self) -> dict[str, object]:
+    def provenance(self) -> dict[str, Any]:
         """Provenance of a run over this state: path, fingerprint, missing shards."""
         missing = {"missing": self.missing} if self.missing else {}
         return {"index": str(self.path), "fingerprint": self.fingerprint, **missing}

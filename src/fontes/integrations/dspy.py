@@ -40,7 +40,7 @@ class FontesRetriever(dspy.Module):
         """Search in a thread; arguments and result are those of `forward`."""
         return _prediction(await self._search.later(query, *self._options(k, where)))
 
-    def rm(self, query: str, k: int | None = None, **options: Any) -> list[object]:
+    def rm(self, query: str, k: int | None = None, **options: Any) -> list[Any]:
         """Search for `dspy.Retrieve`: return passages with `long_text`, `id` and `score`."""
         prediction = self.forward(query, k, **options)
         rows = zip(prediction.passages, prediction.ids, prediction.scores, strict=True)

@@ -65,7 +65,7 @@ class FontesRetriever:
         return retriever
 
     @component.output_types(documents=list[Document])
-    def run(self, query: str, filters: dict[str, Any] | str | None = None, top_k: int | None = None) -> dict[str, object]:
+    def run(self, query: str, filters: dict[str, Any] | str | None = None, top_k: int | None = None) -> dict[str, Any]:
         """Search; return the documents under "documents".
 
         Args:
@@ -78,7 +78,7 @@ class FontesRetriever:
     @component.output_types(documents=list[Document])
     async def run_async(
         self, query: str, filters: dict[str, Any] | str | None = None, top_k: int | None = None
-    ) -> dict[str, object]:
+    ) -> dict[str, Any]:
         """Search in a thread; arguments and result are those of `run`."""
         return _documents(await self.search.later(query, *self._options(filters, top_k)))
 

@@ -18,7 +18,7 @@ except ImportError:
     raise MissingExtraError.of("ir-measures", "ir-measures", "conversion to ir_measures") from None
 
 
-def to_ir_measures(value: Run | Qrels | Measure) -> object:
+def to_ir_measures(value: Run | Qrels | Measure) -> Any:
     """Return a run as a list of `ScoredDoc`, judgments as a list of `Qrel` with groups, or a measure as one of ir_measures.
 
     Raises:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..core import InputError, MissingExtraError, Qrels, Run
 
 try:
@@ -10,7 +12,7 @@ except ImportError:
     raise MissingExtraError.of("ranx", "ranx", "conversion to ranx") from None
 
 
-def to_ranx(value: Run | Qrels, name: str | None = None) -> object:
+def to_ranx(value: Run | Qrels, name: str | None = None) -> Any:
     """Return a run or judgments as a `Run` or `Qrels` of ranx.
 
     Topics without results are left out, because ranx cannot represent them; ranx counts them with `make_comparable=True`.

@@ -372,7 +372,7 @@ class BM25(FieldedModel, name="bm25"):
         """Model with its parameters, defaults filled in."""
         return BM25Weighting.of(**self._parameters_of(BM25Weighting))
 
-    def shown(self) -> dict[str, object]:
+    def shown(self) -> dict[str, Any]:
         """Return the parameters that all variants have, and others that differ from the default of the variant."""
         complete, always = self._complete, VARIANTS["lucene"].defaults
         shown = super().shown() | {name: getattr(complete, name) for name in always}

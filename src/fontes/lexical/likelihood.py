@@ -150,7 +150,7 @@ class QueryLikelihood(FieldedModel, name="ql"):
         """Model with its parameters."""
         return LikelihoodWeighting(**self._parameters_of(LikelihoodWeighting))
 
-    def shown(self) -> dict[str, object]:
+    def shown(self) -> dict[str, Any]:
         """Return the parameters to show, among them always the parameter of the smoothing."""
         shown = super().shown()
         shown |= {"mu": self.mu} if self.smoothing == "dirichlet" else {"lambda_": self.lambda_}

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from numbers import Real
-from typing import NamedTuple, TypeAlias, TypeGuard
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -543,7 +543,7 @@ class SearchPlan:
     code: str
     rows: tuple[PlanRow, ...]
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         return asdict(self) | {"rows": [row._asdict() for row in self.rows]}
 

@@ -147,7 +147,7 @@ class Model(Part, name="llm"):
         service, model = self._identity
         return request_digest(service, model, self.parameters_of(request), request.sample, request.messages)
 
-    def parameters_of(self, request: Request) -> dict[str, object]:
+    def parameters_of(self, request: Request) -> dict[str, Any]:
         """Return the parameters of a request, which for a service are those of the protocol."""
         if self.is_local:
             common: dict[str, object] = {"precision": self.precision}

@@ -11,7 +11,7 @@ import unicodedata
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -254,7 +254,7 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
         with_notes = (with_fact(t, note) if note["sums"] else t for t, note in zip(run.topics.values(), notes, strict=True))
         return rescored.with_(topics=Topics(with_notes))
 
-    def rescored(self, run: Run) -> tuple[Float32s, dict[str, object]]:
+    def rescored(self, run: Run) -> tuple[Float32s, dict[str, Any]]:
         scores, facts, notes = self._score_run(run)
         return scores, {**facts, **provenance_of(notes)}
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from itertools import islice
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -349,7 +349,7 @@ class Evaluation(Tabular, Mapping[Measure, float]):
         low, high = self.estimate([measure]).interval(alpha)
         return float(low[0]), float(high[0])
 
-    def to_dict(self, per_topic: bool = False) -> dict[str, object]:
+    def to_dict(self, per_topic: bool = False) -> dict[str, Any]:
         """Return plain values for JSON: topics, missing, unjudged, irrelevant and measures; with machine labels, intervals.
 
         Args:
@@ -370,7 +370,7 @@ class Evaluation(Tabular, Mapping[Measure, float]):
             plain["per_topic"] = {str(measure): self.per_topic(measure) for measure in self}
         return plain
 
-    def to_columns(self) -> dict[str, object]:
+    def to_columns(self) -> dict[str, Any]:
         """Return the columns: query_id, and one per measure."""
         return {"query_id": list(self.topic_ids)} | {str(measure): values for measure, values in self._values.items()}
 

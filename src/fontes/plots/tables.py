@@ -167,7 +167,7 @@ class TableReport(Tabular):
     COLUMNS: ClassVar[Sequence[str]] = ()
     """The columns of `_rows`; those of the first row if empty."""
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return all figures as JSON values, with None for NaN."""
         raise NotImplementedError
 
@@ -196,7 +196,7 @@ class TableReport(Tabular):
     def _columns(self, rows: Sequence[Mapping[str, object]]) -> list[str]:
         return list(self.COLUMNS or (rows[0] if rows else ()))
 
-    def to_columns(self) -> dict[str, list[object]]:
+    def to_columns(self) -> dict[str, Any]:
         """Return the columns of `to_csv`."""
         rows = self._plain_rows()
         return columns_of(rows, self._columns(rows))
@@ -285,7 +285,7 @@ class TableReport(Tabular):
     def __str__(self) -> str:
         return "".join(text for text, _ in self._styled()).rstrip("\n")
 
-    def __rich__(self) -> object:
+    def __rich__(self) -> Any:
         from rich.text import Text
 
         return Text.assemble(*self._styled())

@@ -139,7 +139,7 @@ class RecipeResult(Results):
         """
         return {name: system.seconds for name, system in self.systems.items()}
 
-    def published(self) -> list[dict[str, object]]:
+    def published(self) -> list[dict[str, Any]]:
         """Return each published value by system and measure, with the value of this run if it was measured."""
         return [
             {"system": system, "measure": measure, "here": self._measures(system).get(measure), "published": value}

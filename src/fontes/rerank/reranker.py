@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class Reranker(Stage[Run, Run]):
         [doc] = run.documents_for(type(self).__name__).docs([doc_id])
         return self.explain(run.topics[topic_id], doc)  # type: ignore[arg-type]  # rerankers explain documents
 
-    def rescored(self, run: Run) -> tuple[Float32s, dict[str, object]]:
+    def rescored(self, run: Run) -> tuple[Float32s, dict[str, Any]]:
         """Return the new score of each row, float32, in the run's order; and facts for the provenance of the new run."""
         documents = run.documents_for(type(self).__name__)
         topics = list(run.topics.values())

@@ -102,7 +102,7 @@ class HQE(Stage[Topics, Topics], name="hqe"):
             _pipeline(self.tagger)
         super().check_needs()
 
-    def shown(self) -> dict[str, object]:
+    def shown(self) -> dict[str, Any]:
         """Parameters as shown, always with the tagger, because the keywords depend on its model."""
         shown = super().shown()
         return {name: value for name, value in self.params().items() if name in shown or name == "tagger"}

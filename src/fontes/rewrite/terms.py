@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -124,7 +125,7 @@ class TermScores:
         total = self.predicted + self.relevant
         return 2 * self.correct / total if total else 0.0
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Counts and measures, for JSON."""
         counts = {name: count for name, count in asdict(self).items() if name != "unit"}
         return {**counts, "precision": self.precision, "recall": self.recall, "f1": self.f1}

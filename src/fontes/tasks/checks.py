@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 from ..core import FontesError
 from ..core.work import Progress, reporter
@@ -42,7 +43,7 @@ class DataCheck:
         """Whether there are no faults."""
         return not self.faults
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
         return {name: list(getattr(self, name)) for name in ("facts", "remarks", "faults")}
 

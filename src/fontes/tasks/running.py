@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..comparison import Report, SnapshotReport, Testing, compare_snapshots
 from ..core import InputError, ParameterError, Run, Stage, Topics
@@ -63,7 +63,7 @@ class TaskResult:
     notes: tuple[str, ...]
     snapshots: SnapshotReport | None = None
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return JSON values: the locks of all sides, and the paths of written files."""
         folder = self.project.folder
         return {

@@ -78,7 +78,7 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
         """
         write(os.fspath(path), self._lines())
 
-    def to_columns(self) -> dict[str, list[object]]:
+    def to_columns(self) -> dict[str, Any]:
         """Return the columns of the file that `write` writes."""
         rows = [self._row(item) for item in self._items]
         return columns_of(rows, list(rows[0]))

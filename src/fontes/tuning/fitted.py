@@ -109,7 +109,7 @@ class Fitted(HeldOut[str]):
         rows = ({**vars(candidate), "fate": self.fate(candidate)} for candidate in self.candidates)
         return [{name: row[name] for name in self.COLUMNS} for row in rows]
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return JSON values, with None for NaN."""
         assert self.baseline_values is not None
         return self._facts() | {

@@ -240,7 +240,7 @@ class Tuning(HeldOut["Setting"]):
                 sentences.append(f"{shown} is the last value that {name} can have")
         return tuple(sentences)
 
-    def to_dict(self, trials: bool = True) -> dict[str, object]:
+    def to_dict(self, trials: bool = True) -> dict[str, Any]:
         """Return JSON values.
 
         Args:

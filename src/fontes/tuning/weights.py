@@ -63,7 +63,7 @@ class LearnedWeights(HeldOut[tuple[float, ...]]):
             for number, fold in enumerate(self.folds, 1)
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
         folds = [
             {

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     search_k: int | None = field(default=None, kw_only=True, metadata={"least": 1})
     dims: int | None = field(default=None, kw_only=True, metadata={"least": 1})
 
-    def params(self) -> dict[str, object]:
+    def params(self) -> dict[str, Any]:
         """Return the parameters by name, with the encoder of named vectors in place of their name."""
         named = named_encoder(self.index, self.encoder)
         return {**super().params(), **({} if named is self.encoder else {"encoder": named})}

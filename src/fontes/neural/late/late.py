@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class Late(Stage[Topics, Run], name="late"):
     threads: int | None = field(default=None, repr=False, metadata={"least": 1})
     where: str | None = None
 
-    def params(self) -> dict[str, object]:
+    def params(self) -> dict[str, Any]:
         """Return the parameters by name, with the model of named token vectors in place of their name."""
         named = named_model(self.index, TOKENS, self.colbert)
         return {**super().params(), **({} if named is self.colbert else {"colbert": named})}
@@ -150,7 +150,7 @@ class Late(Stage[Topics, Run], name="late"):
         scores[np.isneginf(scores)] = np.nan
         return scores
 
-    def recall(self) -> dict[str, object]:
+    def recall(self) -> dict[str, Any]:
         """Recall against the exhaustive search at depths 10, 100 and 1,000, as `encode_late` measured it."""
         return dict(self._stored().meta["recall"])
 

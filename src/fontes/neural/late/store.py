@@ -445,7 +445,7 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
             residuals.close()
         seal(folder, KIND, {**settings(first.meta), "documents": joined.documents, "tokens": len(joined)})
 
-    def facts(self, state: Described) -> dict[str, object]:
+    def facts(self, state: Described) -> dict[str, Any]:
         sound = state.vectors.sound(self).values()
         return {"token_vectors": [JoinedTokens(leaves, parts).info() for leaves, parts in sound]}
 

@@ -124,7 +124,7 @@ class LateReranker(Reranker, name="late_reranker"):
 
         return self._scores([query for query, _ in pairs], docs, vectors)
 
-    def rescored(self, run: Run) -> tuple[Float32s, dict[str, object]]:
+    def rescored(self, run: Run) -> tuple[Float32s, dict[str, Any]]:
         store = self._store(run)
         if store is None or any(not topic.text.strip() for topic in run.topics.values()):
             return super().rescored(run)

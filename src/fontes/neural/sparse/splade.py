@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import getattr_static
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -198,7 +198,7 @@ class SpladeRetriever(Lexical, name="splade"):
     threads: int | None = field(default=None, repr=False, metadata={"least": 1})
     where: str | None = None
 
-    def params(self) -> dict[str, object]:
+    def params(self) -> dict[str, Any]:
         """Return the parameters by name, with the encoder of named weights in place of their name."""
         named = named_model(self.index, WEIGHTS, self.encoder)
         return {**super().params(), **({} if named is self.encoder else {"encoder": named})}

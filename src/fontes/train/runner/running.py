@@ -140,7 +140,7 @@ class Training:
     base_fingerprint: str
     licence: str
     fingerprint: str
-    settings: dict[str, object]
+    settings: dict[str, Any]
     hashes: dict[str, object]
     rows: int
     validated: int
